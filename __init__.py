@@ -1,0 +1,35 @@
+"""Lethelog: long-term memory for AI agents that forgets on the record.
+
+The names below are imported on first use (PEP 562), so that ``import lethelog`` costs nothing and stays
+possible where an optional part is not installed.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .domain.errors import LethelogError as LethelogError
+    from .handlers.memory import AsyncMemory as AsyncMemory
+    from .handlers.memory import Memory as Memory
+
+_EXPORTS = {
+    "AsyncMemory": ".handlers.memory",
+    "LethelogError": ".domain.errors",
+    "Memory": ".handlers.memory",
+}
+
+__all__ = ["AsyncMemory", "LethelogError", "Memory", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("lethelog")
+    if name in _EXPORTS:
+        return getattr(import_module(_EXPORTS[name], __package__ or "lethelog"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

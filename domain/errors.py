@@ -1,0 +1,103 @@
+"""Every error a user of Lethelog can meet.
+
+Each carries a stable ``code`` (the reasons of behaviour.md 1.18), a message that says what was wrong, where,
+and what to do, and never any content of a memory: messages reach logs and answers, content must not.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+
+class LethelogError(Exception):
+    """Root of all errors raised on purpose. ``code`` is stable, ``details`` is safe to show and to log."""
+
+    code = "error"
+
+    def __init__(self, message: str, **details: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+    def as_dict(self) -> dict[str, object]:
+        """The error as JSON-ready data, for ``--json`` and for doors that answer over a wire."""
+        shown = {name: _plain(value) for name, value in self.details.items() if value is not None}
+        return {"code": self.code, "message": self.message, **shown}
+
+
+class InvalidInput(LethelogError):
+    """An argument breaks a rule of the input boundary (behaviour.md 1.3). Nothing was changed."""
+
+    code = "invalid_input"
+
+    def __init__(self, field: str, problem: str, fix: str = "") -> None:
+        super().__init__(f"{field}: {problem}" + (f". {fix}" if fix else ""), field=field, problem=problem)
+        self.field = field
+        self.problem = problem
+
+
+class NotFound(LethelogError):
+    """No such thing for this caller; an unknown id and a foreign one answer alike (behaviour.md 1.1.7)."""
+
+    code = "not_found"
+
+
+class WrongKind(LethelogError):
+    """The id exists and is of another kind, e.g. a proposal's where a memory's is asked for (F50)."""
+
+    code = "wrong_kind"
+
+
+class Conflict(LethelogError):
+    """The thing changed meanwhile, or is in a state that refuses this. Carries the current version if known."""
+
+    code = "conflict"
+
+
+class StaleProposal(Conflict):
+    """A memory moved on since the proposal saw it (settlement 6). The proposal stays open, shown as stale."""
+
+    code = "stale_proposal"
+
+
+class KeyReused(Conflict):
+    """The command key was used before, for another command."""
+
+    code = "key_reused"
+
+
+class AccessDenied(LethelogError):
+    """The caller's credential lacks the scope this needs."""
+
+    code = "access_denied"
+
+
+class BudgetExceeded(LethelogError):
+    """The tenant's budget for this operation is used up; nothing was sent."""
+
+    code = "budget_exceeded"
+
+
+class Unavailable(LethelogError):
+    """A server this needs does not answer. Nothing is half-done; the same command may be tried again."""
+
+    code = "unavailable"
+
+
+class NotCaughtUp(Unavailable):
+    """A read model did not reach the asked position within the time allowed."""
+
+    code = "not_caught_up"
+
+
+class Misconfigured(LethelogError):
+    """A setting, file or installed part does not fit; the message names it and the fix."""
+
+    code = "misconfigured"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value

@@ -1,0 +1,1 @@
+"""What reacts: command handlers, the forgetting pass, judges, and the doors people use."""

@@ -1,0 +1,1 @@
+"""Running it: settings, embedded servers, command line, migrations, doctor, demo."""
