@@ -6,7 +6,7 @@ a candidate.
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from .judging import Answer, Evidence, NoVerdict
 
@@ -47,15 +47,16 @@ def _problem(choice: Any, probabilities: Any, options: Mapping[str, str]) -> str
         return "unknown_choice"
     if not isinstance(probabilities, Mapping):
         return "probabilities_missing"
-    if set(probabilities) != set(options):
+    given = cast(Mapping[Any, Any], probabilities)
+    if set(given) != set(options):
         return "probabilities_do_not_cover_the_options"
-    values = list(probabilities.values())
+    values: list[Any] = list(given.values())
     if any(isinstance(v, bool) or not isinstance(v, int | float) for v in values):
         return "probability_not_a_number"
     if any(not math.isfinite(v) or v < 0 or v > 1 for v in values):
         return "probability_out_of_range"
     if abs(sum(values) - 1.0) > max(SUM_TOLERANCE, 0.005 * len(options)):
         return "probabilities_do_not_sum_to_one"
-    if probabilities[choice] < max(values) - ARGMAX_TOLERANCE:
+    if given[choice] < max(values) - ARGMAX_TOLERANCE:
         return "choice_is_not_the_most_probable"
     return None

@@ -312,9 +312,7 @@ def _item_data(item: Item, now: datetime) -> dict[str, Any]:
             "ref": item.ref,
             "kind": "single",
             "memory": _memory_data(item.memory, now, CONTENT_CUT),
-            "newer": [
-                {"ref": near.ref, **_memory_data(near.memory, now, NEIGHBOUR_CUT)} for near in item.newer
-            ],
+            "newer": [{"ref": near.ref, **_memory_data(near.memory, now, NEIGHBOUR_CUT)} for near in item.newer],
         }
     return {
         "ref": item.ref,

@@ -12,9 +12,7 @@ from .judging import Action
 SWEEP = tuple(round(0.50 + 0.05 * step, 2) for step in range(10))
 """0.50 to 0.95 in steps of 0.05."""
 MINIMUM_PROPOSALS = 10
-REQUIRED_PRECISION: Mapping[str, float] = MappingProxyType(
-    {"archive": 0.97, "supersede": 0.97, "conflict": 0.80}
-)
+REQUIRED_PRECISION: Mapping[str, float] = MappingProxyType({"archive": 0.97, "supersede": 0.97, "conflict": 0.80})
 
 
 @dataclass(frozen=True, slots=True)
