@@ -4,7 +4,6 @@ Nothing is repaired by guessing: an answer is complete and coherent, or it is `N
 a candidate.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -53,9 +52,13 @@ def _problem(choice: Any, probabilities: Any, options: Mapping[str, str]) -> str
     values: list[Any] = list(given.values())
     if any(isinstance(v, bool) or not isinstance(v, int | float) for v in values):
         return "probability_not_a_number"
-    if any(not math.isfinite(v) or v < 0 or v > 1 for v in values):
+    # Written as "not inside" so that NaN fails too, and without a float conversion, which an integer of a
+    # thousand digits would not survive.
+    if any(not 0 <= v <= 1 for v in values):
         return "probability_out_of_range"
-    if abs(sum(values) - 1.0) > max(SUM_TOLERANCE, 0.005 * len(options)):
+    total = sum(values)
+    # With very many options the tolerance reaches 1; nothing can be normalised from a map of zeros.
+    if total <= 0 or abs(total - 1.0) > max(SUM_TOLERANCE, 0.005 * len(options)):
         return "probabilities_do_not_sum_to_one"
     if given[choice] < max(values) - ARGMAX_TOLERANCE:
         return "choice_is_not_the_most_probable"

@@ -1,0 +1,157 @@
+"""What may be asked of a memory, with every limit of behaviour.md 1.3 and settlement 3.
+
+Outside names (project, user_id, …) are still names here; the command handler turns them into opaque ids
+before anything is decided.
+"""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from .fields import (
+    Content,
+    Edge,
+    Id,
+    ImportContent,
+    Input,
+    Instant,
+    MemoryType,
+    Metadata,
+    Name,
+    Producer,
+    Reason,
+    Scope,
+    Tags,
+    Topic,
+    Trust,
+)
+
+
+class _Described(Input):
+    """The fields that remember and revise share."""
+
+    topic: Topic
+    tags: Tags | None = None
+    project: Name | None = None
+    scope: Scope | None = None
+    metadata: Metadata | None = None
+    user_id: Name | None = None
+    agent_id: Name | None = None
+    run_id: Name | None = None
+    session_id: Name | None = None
+    subject: Name | None = None
+    producer: Producer | None = None
+    trust: Trust | None = None
+    core: bool = False
+    pinned: bool = False
+    occurred_at: Instant | None = None
+    valid_from: Instant | None = None
+    valid_to: Instant | None = None
+    expires_at: Instant | None = None
+    derived_from: tuple[Id, ...] = Field(default=(), max_length=64)
+
+    @model_validator(mode="after")
+    def _window_is_ordered(self) -> Self:
+        if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
+            raise ValueError("valid_to lies before valid_from; swap or correct them")
+        return self
+
+
+class Remember(_Described):
+    """Write a new memory."""
+
+    memory_type: MemoryType = "note"
+    content: Content
+
+
+class RememberImported(_Described):
+    """Write a memory taken over from elsewhere: longer content, own date."""
+
+    memory_type: MemoryType = "note"
+    content: ImportContent
+
+
+class Revise(_Described):
+    """Write a successor; what is left out of filing is taken from the predecessor (behaviour.md 1.8)."""
+
+    memory_id: Id
+    memory_type: MemoryType | None = None
+    topic: Topic | None = None  # pyright: ignore[reportIncompatibleVariableOverride] - optional only here
+    content: Content
+    edge: Edge = "supersedes"
+    expected_version: int | None = Field(default=None, ge=1)
+
+
+class _OnMemory(Input):
+    memory_id: Id
+    expected_version: int | None = Field(default=None, ge=1)
+    """The state version the caller saw (settlement 5); a newer one answers `Conflict`."""
+
+
+class Move(_OnMemory):
+    """Change only where a memory is filed: scope, project, tags. Omitted = unchanged."""
+
+    scope: Scope | None = None
+    project: Name | None = None
+    no_project: bool = False
+    tags: Tags | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.project is not None and self.no_project:
+            raise ValueError("give project or no_project, not both")
+        if self.scope is None and self.project is None and self.tags is None and not self.no_project:
+            raise ValueError("nothing to move: give scope, project, no_project or tags")
+        return self
+
+
+class Reaffirm(_OnMemory):
+    """Say that a memory still holds: its freshness becomes now, its content stays."""
+
+
+class Archive(_OnMemory):
+    """Put a live memory away: no longer useful as a standing memory."""
+
+    reason: Reason | None = None
+
+
+class Restore(_OnMemory):
+    """Lift every barrier that archive and suppress set (settlement 16)."""
+
+    reason: Reason | None = None
+
+
+class Suppress(_OnMemory):
+    """Hide from retrieval, as an approved retention plan says."""
+
+    plan_id: Id
+    approver: Name
+    reason: Reason
+
+
+class Refute(_OnMemory):
+    """Say that a memory was never true. Its text is quarantined if it comes back."""
+
+    reason: Reason | None = None
+
+
+class Release(_OnMemory):
+    """A person lets a quarantined memory in after all."""
+
+    reason: Reason
+
+
+class Pin(_OnMemory):
+    """Protect from every proposal but conflict."""
+
+    pinned: bool = True
+
+
+class Verify(_OnMemory):
+    """Record that a person or the host confirmed it."""
+
+
+EndingCommand = Reaffirm | Archive | Restore | Refute | Release | Pin | Verify
+ListedStatus = Literal[
+    "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
+]

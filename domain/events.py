@@ -1,0 +1,441 @@
+"""Every event of the log, with its stored name.
+
+A stored name is explicit, short, versionless and for ever (a test freezes the list). Payload fields named in
+``SEALED`` are personal text: they are encrypted under the data key of the memory that stream is about, and
+those in ``SEALED_FOR`` under the key of the memory whose id stands in the named field. Once that key is
+destroyed they read as None; everything else stays readable (design.md 4).
+
+Identifiers are opaque ids from the directory, never outside names (design.md 3).
+"""
+
+from datetime import datetime
+from typing import Any, ClassVar, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from .fields import Edge, MemoryType, Producer, Trust
+from .judging import Action
+
+_REGISTRY: dict[str, type["Event"]] = {}
+
+
+class Event(BaseModel):
+    """Root of all payloads. ``SCHEMA`` counts payload versions; older ones go through the upcasters."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    NAME: ClassVar[str]
+    SCHEMA: ClassVar[int] = 1
+    SEALED: ClassVar[frozenset[str]] = frozenset()
+    SEALED_FOR: ClassVar[dict[str, str]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        name = cls.__dict__.get("NAME")
+        if name is None:
+            return
+        if name in _REGISTRY:
+            raise TypeError(
+                f"two event classes are stored as {name!r}: {_REGISTRY[name].__name__}, {cls.__name__}"
+            )
+        _REGISTRY[name] = cls
+
+
+def event_class(name: str) -> type[Event] | None:
+    """The payload class stored under this name, or None for a name this version does not know."""
+    return _REGISTRY.get(name)
+
+
+def event_names() -> tuple[str, ...]:
+    """All stored names, sorted."""
+    return tuple(sorted(_REGISTRY))
+
+
+# --- memory ---------------------------------------------------------------------------------------------------
+
+
+class MemoryRemembered(Event):
+    """A memory came to be; as the successor of another where ``predecessor`` is given."""
+
+    NAME = "memory.remembered"
+    SEALED = frozenset({"topic", "content", "tags", "metadata"})
+
+    memory_type: MemoryType
+    scope: str
+    project: UUID | None = None
+    topic: str | None = None
+    content: str | None = None
+    tags: tuple[str, ...] | None = None
+    metadata: dict[str, Any] | None = None
+    user: UUID | None = None
+    agent: UUID | None = None
+    run: UUID | None = None
+    session: UUID | None = None
+    subject: UUID | None = None
+    producer: Producer
+    trust: Trust
+    core: bool = False
+    pinned: bool = False
+    occurred_at: datetime
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    derived_from: tuple[UUID, ...] = ()
+    predecessor: UUID | None = None
+    edge: Edge | None = None
+    earlier: UUID | None = None
+    """An older memory of the same text that had ended (settlement 4)."""
+
+
+class MemorySuperseded(Event):
+    """A newer memory says it better. ``edge`` tells a correction from an update."""
+
+    NAME = "memory.superseded"
+
+    successor: UUID
+    edge: Edge
+    proposal: UUID | None = None
+
+
+class MemoryMoved(Event):
+    """Only the filing changed."""
+
+    NAME = "memory.moved"
+    SEALED = frozenset({"tags", "tags_before"})
+
+    scope: str
+    scope_before: str
+    project: UUID | None = None
+    project_before: UUID | None = None
+    tags: tuple[str, ...] | None = None
+    tags_before: tuple[str, ...] | None = None
+
+
+class MemoryReaffirmed(Event):
+    """Somebody said it still holds; freshness moves, content does not."""
+
+    NAME = "memory.reaffirmed"
+
+
+class MemoryArchived(Event):
+    """No longer useful as a standing memory."""
+
+    NAME = "memory.archived"
+    SEALED = frozenset({"reason"})
+
+    reason: str | None = None
+    proposal: UUID | None = None
+
+
+class MemoryRestored(Event):
+    """Every barrier of archive and suppress was lifted."""
+
+    NAME = "memory.restored"
+    SEALED = frozenset({"reason"})
+
+    lifted: tuple[Literal["archived", "suppressed"], ...]
+    reason: str | None = None
+
+
+class MemorySuppressed(Event):
+    """Hidden from retrieval by an approved plan."""
+
+    NAME = "memory.suppressed"
+    SEALED = frozenset({"reason"})
+
+    plan_id: UUID
+    approver: UUID
+    reason: str | None = None
+
+
+class MemoryRefuted(Event):
+    """It was never true."""
+
+    NAME = "memory.refuted"
+    SEALED = frozenset({"reason"})
+
+    reason: str | None = None
+
+
+class MemoryQuarantined(Event):
+    """Its text is that of a refuted memory, so it waits for a person."""
+
+    NAME = "memory.quarantined"
+
+    refuted_memory: UUID
+
+
+class MemoryReleased(Event):
+    """A person let it in in spite of the refutation."""
+
+    NAME = "memory.released"
+    SEALED = frozenset({"reason"})
+
+    reason: str | None = None
+
+
+class MemoryPinned(Event):
+    """Protected from every proposal but conflict."""
+
+    NAME = "memory.pinned"
+
+
+class MemoryUnpinned(Event):
+    """No longer protected."""
+
+    NAME = "memory.unpinned"
+
+
+class MemoryVerified(Event):
+    """Confirmed by a person or the host."""
+
+    NAME = "memory.verified"
+
+
+# --- verdict and proposal ---------------------------------------------------------------------------------------
+
+
+class Judgment(Event):
+    """What a verdict says, shared by the verdict itself and the proposal it leads to."""
+
+    pass_id: UUID
+    ref: str
+    rule: Literal["single", "pair"]
+    """Which candidate stream asked the question."""
+    action: Action
+    memory_id: UUID
+    related_id: UUID | None = None
+    judged_pair: tuple[UUID, UUID] | None = None
+    probability: float
+    probabilities: dict[str, float]
+    judge: str
+    """Identity of the judge; thresholds belong to it."""
+    model: str
+    seen: dict[UUID, int]
+    """State version of every memory shown, by id."""
+    evidence_memory: UUID | None = None
+    quote: str | None = None
+    """The sentence the verdict rests on; sealed under the memory it was read in."""
+
+    SEALED_FOR: ClassVar[dict[str, str]] = {"quote": "evidence_memory"}
+
+
+class VerdictRecorded(Judgment):
+    """A judge answered one item. Whether that becomes a proposal is decided afterwards."""
+
+    NAME = "verdict.recorded"
+    SEALED_FOR: ClassVar[dict[str, str]] = {"quote": "evidence_memory", "state_digest": "memory_id"}
+
+    call_id: UUID
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    request_id: str | None = None
+    reply_digest: str | None = None
+    state_digest: str | None = None
+    """SHA-256 of the rendered state; of text, hence sealed."""
+    raw_probabilities: dict[str, float] | None = None
+
+
+class VerdictRefused(Event):
+    """One item stays unjudged: the judge gave no usable answer, or was not allowed to be asked."""
+
+    NAME = "verdict.refused"
+
+    pass_id: UUID
+    ref: str
+    memory_id: UUID
+    related_id: UUID | None = None
+    reason: str
+    """A short code: judge_unavailable, malformed_reply, judgment_off, budget_exceeded, changed_meanwhile, …"""
+    judge: str
+
+
+class ProposalStaged(Judgment):
+    """A confident verdict waits for a reviewer."""
+
+    NAME = "proposal.staged"
+
+    kind: Literal["retention"] = "retention"
+    threshold: float
+    unselected: bool = False
+    """Made under the source's starting thresholds, not under ones selected for this judge (settlement 12)."""
+    verdict_event: UUID
+
+
+class ProposalDismissed(Judgment):
+    """Keep, or not confident enough: kept for calibration and for the reopening rules, never listed."""
+
+    NAME = "proposal.dismissed"
+
+    kind: Literal["retention"] = "retention"
+    threshold: float | None = None
+    reason: Literal["keep", "below_threshold", "no_threshold", "already_open"]
+    verdict_event: UUID
+
+
+class ProposalAccepted(Event):
+    """A reviewer agreed; the effect stands in the same unit."""
+
+    NAME = "proposal.accepted"
+    SEALED_FOR: ClassVar[dict[str, str]] = {"comment": "memory_id"}
+
+    memory_id: UUID
+    comment: str | None = None
+    effects: tuple[UUID, ...] = ()
+    """Memories changed by accepting."""
+
+
+class ProposalRejected(Event):
+    """A reviewer disagreed."""
+
+    NAME = "proposal.rejected"
+    SEALED_FOR: ClassVar[dict[str, str]] = {"comment": "memory_id"}
+
+    memory_id: UUID
+    comment: str | None = None
+
+
+class ProposalWithdrawn(Event):
+    """It no longer makes sense: a sibling was applied, or a memory moved on and a new pass noticed."""
+
+    NAME = "proposal.withdrawn"
+
+    memory_id: UUID
+    reason: Literal["sibling_applied", "stale"]
+    because: UUID | None = None
+    """The proposal or pass that led to it."""
+
+
+# --- forgetting pass ------------------------------------------------------------------------------------------
+
+
+class PassRequested(Event):
+    """A pass was asked for, by the schedule or by hand."""
+
+    NAME = "pass.requested"
+
+    trigger: Literal["schedule", "hand"]
+    day: str
+    """UTC day, ISO 8601."""
+
+
+class PassStarted(Event):
+    """Under which settings the pass runs; frozen for its whole life."""
+
+    NAME = "pass.started"
+
+    judge: str
+    thresholds: dict[str, float | None]
+    unselected: bool
+    embedding_model: str
+    floor: float
+    singles_cap: int
+    pairs_cap: int
+    neighbours: int
+    items_per_call: int
+    stale_before: datetime
+
+
+class CandidateItem(BaseModel):
+    """One question of a pass, by reference only."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    ref: str
+    memory_id: UUID
+    newer: tuple[UUID, ...] = ()
+    """The newer memory of a pair, or a single's neighbours, best first."""
+    similarity: tuple[float, ...] = ()
+    seen: dict[UUID, int] = {}
+
+
+class PassCandidatesSelected(Event):
+    """What the pass will ask."""
+
+    NAME = "pass.candidates_selected"
+
+    items: tuple[CandidateItem, ...]
+    stale_singles: int
+    """How many singles qualified before the cap."""
+    pairs: int
+    """How many pairs qualified before one-judgment-per-memory and the cap."""
+
+
+class PassDispatched(Event):
+    """The items went out as tasks."""
+
+    NAME = "pass.dispatched"
+
+    batches: int
+
+
+class PassCompleted(Event):
+    """Every item has its verdict or its refusal, and every verdict its proposal or dismissal."""
+
+    NAME = "pass.completed"
+
+    judged: int
+    refused: int
+    proposed: dict[str, int]
+    dismissed: dict[str, int]
+
+
+class PassFailed(Event):
+    """The pass ended without judging; ``reason`` is a short code."""
+
+    NAME = "pass.failed"
+
+    reason: str
+
+
+# --- tenant -----------------------------------------------------------------------------------------------------
+
+
+class TenantCreated(Event):
+    """A tenant came to be, with its forgetting policy."""
+
+    NAME = "tenant.created"
+
+    policy: dict[str, Any]
+
+
+class TenantPolicyChanged(Event):
+    """A new version of the forgetting policy."""
+
+    NAME = "tenant.policy_changed"
+
+    policy: dict[str, Any]
+
+
+class TenantJudgmentOpted(Event):
+    """Judging was allowed or forbidden for this tenant (settlement 13)."""
+
+    NAME = "tenant.judgment_opted"
+
+    enabled: bool
+
+
+class TenantBudgetReserved(Event):
+    """A slot of the day's budget was taken before a judge call."""
+
+    NAME = "tenant.budget_reserved"
+
+    operation: str
+    call_id: UUID
+    pass_id: UUID
+
+
+class TenantBudgetSettled(Event):
+    """What the call really used."""
+
+    NAME = "tenant.budget_settled"
+
+    operation: str
+    call_id: UUID
+    pass_id: UUID
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None = None

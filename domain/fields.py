@@ -1,0 +1,165 @@
+"""The input boundary: what each field may hold (behaviour.md 1.3, settlement 3).
+
+Every command is a frozen pydantic model that refuses unknown keys. `parse` turns pydantic's report into
+`InvalidInput`, which names the field and the fix and never repeats what was given.
+"""
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeVar, cast
+from uuid import UUID
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+
+from .errors import InvalidInput
+
+MemoryType = Literal["decision", "commitment", "blocker", "fact", "preference", "pattern", "note", "event"]
+Producer = Literal["user", "agent", "system"]
+Trust = Literal["host", "user", "agent", "imported"]
+Edge = Literal["supersedes", "updates"]
+Status = Literal["active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "erased"]
+
+CONTENT_LIMIT = 2_000
+IMPORT_CONTENT_LIMIT = 262_144
+TRUST_ORDER: tuple[Trust, ...] = ("imported", "agent", "user", "host")
+"""From the least trusted to the most."""
+
+
+class Input(BaseModel):
+    """Root of all commands and queries: frozen, strict about keys, quiet about values."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+def _storable(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("holds a NUL character, which cannot be stored; remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("holds half of a surrogate pair, which is not text; send valid Unicode") from None
+    return text
+
+
+def _trimmed(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value
+
+
+def _instant(value: Any) -> datetime:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            raise ValueError("is not an ISO 8601 instant such as 2026-03-01T09:00:00Z") from None
+    if not isinstance(value, datetime):
+        raise ValueError("must be an instant with a zone, such as 2026-03-01T09:00:00Z")
+    if value.utcoffset() is None:
+        raise ValueError("has no time zone; write 2026-03-01T09:00:00Z or add an offset such as +01:00")
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("lies outside the years 1 to 9999") from None
+
+
+def _id(value: Any) -> UUID:
+    if isinstance(value, UUID):
+        return value
+    if isinstance(value, str):
+        try:
+            return UUID(value)
+        except ValueError:
+            pass
+    raise ValueError("is not an id; ids look like 0190a3b4-…, as every answer of Lethelog gives them")
+
+
+def _metadata(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    given = cast(Mapping[Any, Any], value)
+    if len(given) > 16:
+        raise ValueError(f"has {len(given)} keys; at most 16 are allowed")
+    for key in given:
+        if not isinstance(key, str) or not key or len(key) > 64:
+            raise ValueError("keys must be text of 1 to 64 characters")
+    try:
+        written = json.dumps(given, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError(
+            "must hold plain JSON values: text, finite numbers, true, false, null, lists, objects"
+        ) from None
+    _storable(written.replace("\\u0000", "\x00"))
+    if len(written.encode()) > 4_096:
+        raise ValueError(f"takes {len(written.encode())} bytes as JSON; at most 4096 are allowed")
+    return json.loads(written)
+
+
+Instant = Annotated[datetime, BeforeValidator(_instant)]
+"""A moment with a zone, kept in UTC. Text must be ISO 8601 with an offset or Z; bare dates are refused (F15)."""
+Id = Annotated[UUID, BeforeValidator(_id)]
+Topic = Annotated[
+    str, BeforeValidator(_trimmed), StringConstraints(min_length=1, max_length=256), AfterValidator(_storable)
+]
+Content = Annotated[
+    str,
+    BeforeValidator(_trimmed),
+    StringConstraints(min_length=1, max_length=CONTENT_LIMIT),
+    AfterValidator(_storable),
+]
+ImportContent = Annotated[
+    str,
+    BeforeValidator(_trimmed),
+    StringConstraints(min_length=1, max_length=IMPORT_CONTENT_LIMIT),
+    AfterValidator(_storable),
+]
+Scope = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9-]*\Z")]
+Name = Annotated[
+    str, BeforeValidator(_trimmed), StringConstraints(min_length=1, max_length=256), AfterValidator(_storable)
+]
+"""An outside name: project, user_id, agent_id, … It becomes an opaque id before any event is made."""
+Tag = Annotated[
+    str, BeforeValidator(_trimmed), StringConstraints(min_length=1, max_length=64), AfterValidator(_storable)
+]
+Tags = Annotated[tuple[Tag, ...], Field(max_length=32)]
+Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
+Reason = Annotated[
+    str, BeforeValidator(_trimmed), StringConstraints(min_length=1, max_length=2_000), AfterValidator(_storable)
+]
+"""Free text about a memory; personal, so it is sealed wherever it is stored (F06)."""
+CommandKey = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_storable)]
+"""A client's own id of a command; the same key with the same command gives the first result again."""
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def parse(model: type[M], data: Mapping[str, Any]) -> M:
+    """The command these arguments mean, or `InvalidInput` naming the first wrong field."""
+    try:
+        return model.model_validate(dict(data))
+    except ValidationError as report:
+        raise _invalid(report) from None
+
+
+def _invalid(report: ValidationError) -> InvalidInput:
+    first = report.errors(include_url=False, include_context=False, include_input=False)[0]
+    path = ".".join(str(part)[:64] for part in first["loc"]) or "input"
+    if first["type"] == "extra_forbidden":
+        return InvalidInput(path, "unknown field", "Check the spelling; unknown fields are never ignored")
+    if first["type"] == "missing":
+        return InvalidInput(path, "is required")
+    text = first["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
+    return InvalidInput(path, text)
+
+
+def normalised(text: str) -> str:
+    """Text as the duplicate rule compares it: NFKC, case folded, white space collapsed (settlement 4, F09)."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())

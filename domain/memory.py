@@ -1,0 +1,419 @@
+"""The memory aggregate: one live head per lineage, five different endings, freshness, state version.
+
+behaviour.md 1.1, 1.5, 1.8, 1.9 and settlements 4, 5, 16. A state is built by `evolve` from the stream's events;
+the ``decide_…`` functions say what follows from a command, or raise `Conflict`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from . import commands as c
+from . import events as e
+from .errors import Conflict, InvalidInput
+from .fields import Edge, MemoryType, Producer, Status, Trust
+
+CLOCK_SKEW = timedelta(minutes=5)
+"""How far ahead of this machine's clock an ``occurred_at`` may lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Whose memory it is: opaque ids of the habitual outside identifiers."""
+
+    user: UUID | None = None
+    agent: UUID | None = None
+    run: UUID | None = None
+    session: UUID | None = None
+    subject: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """State of one memory. Sealed fields are None once its key is destroyed."""
+
+    id: UUID
+    version: int
+    """Stream version: how many events."""
+    state_version: int
+    """Moved by content, filing, ending, pin and verification only (settlement 5)."""
+    memory_type: MemoryType
+    scope: str
+    project: UUID | None
+    topic: str | None
+    content: str | None
+    tags: tuple[str, ...] | None
+    metadata: dict[str, Any] | None
+    owners: Owners
+    producer: Producer
+    trust: Trust
+    core: bool
+    pinned: bool
+    verified: bool
+    occurred_at: datetime
+    recorded_at: datetime
+    fresh_at: datetime
+    """When it was last written, moved or reaffirmed; ``occurred_at`` at first (settlement 3)."""
+    valid_from: datetime | None
+    valid_to: datetime | None
+    expires_at: datetime | None
+    derived_from: tuple[UUID, ...]
+    predecessor: UUID | None
+    earlier: UUID | None
+    successor: UUID | None = None
+    edge: Edge | None = None
+    archived: bool = False
+    suppressed: bool = False
+    refuted: bool = False
+    quarantined: bool = False
+
+    @property
+    def live(self) -> bool:
+        """The one live predicate: no ending of any kind (behaviour.md 1.4)."""
+        return not (self.archived or self.suppressed or self.refuted or self.quarantined or self.successor)
+
+    def expired(self, now: datetime) -> bool:
+        """Half-open: a memory is expired from the very instant it expires (F15)."""
+        return self.expires_at is not None and self.expires_at <= now
+
+    def retrievable(self, now: datetime) -> bool:
+        """What read paths may show unasked; superseded ones pass here and are ranked last (settlement 15)."""
+        return not (self.archived or self.suppressed or self.refuted or self.quarantined or self.expired(now))
+
+    def status(self, now: datetime) -> Status:
+        """One word for the state; the strongest ending wins."""
+        if self.content is None:
+            return "erased"
+        if self.refuted:
+            return "refuted"
+        if self.quarantined:
+            return "quarantined"
+        if self.successor:
+            return "superseded"
+        if self.archived:
+            return "archived"
+        if self.suppressed:
+            return "suppressed"
+        return "expired" if self.expired(now) else "active"
+
+
+def evolve(state: Memory | None, event: e.Event, *, stream: UUID, version: int, recorded_at: datetime) -> Memory:
+    """The state after one more event of its stream."""
+    if isinstance(event, e.MemoryRemembered):
+        return _remembered(event, stream, version, recorded_at)
+    if state is None:
+        raise ValueError(f"stream {stream} does not begin with memory.remembered")
+    state = replace(state, version=version)
+    moved = replace(state, state_version=state.state_version + 1)
+    match event:
+        case e.MemorySuperseded():
+            return replace(moved, successor=event.successor, edge=event.edge)
+        case e.MemoryMoved():
+            return replace(moved, scope=event.scope, project=event.project, tags=event.tags, fresh_at=recorded_at)
+        case e.MemoryReaffirmed():
+            return replace(state, fresh_at=recorded_at)
+        case e.MemoryArchived():
+            return replace(moved, archived=True)
+        case e.MemoryRestored():
+            return replace(moved, archived=False, suppressed=False)
+        case e.MemorySuppressed():
+            return replace(moved, suppressed=True)
+        case e.MemoryRefuted():
+            return replace(moved, refuted=True)
+        case e.MemoryQuarantined():
+            return replace(moved, quarantined=True)
+        case e.MemoryReleased():
+            return replace(moved, quarantined=False)
+        case e.MemoryPinned():
+            return replace(moved, pinned=True)
+        case e.MemoryUnpinned():
+            return replace(moved, pinned=False)
+        case e.MemoryVerified():
+            return replace(moved, verified=True)
+        case _:
+            return state
+
+
+def _remembered(event: e.MemoryRemembered, stream: UUID, version: int, recorded_at: datetime) -> Memory:
+    return Memory(
+        id=stream,
+        version=version,
+        state_version=1,
+        memory_type=event.memory_type,
+        scope=event.scope,
+        project=event.project,
+        topic=event.topic,
+        content=event.content,
+        tags=event.tags,
+        metadata=event.metadata,
+        owners=Owners(event.user, event.agent, event.run, event.session, event.subject),
+        producer=event.producer,
+        trust=event.trust,
+        core=event.core,
+        pinned=event.pinned,
+        verified=False,
+        occurred_at=event.occurred_at,
+        recorded_at=recorded_at,
+        fresh_at=event.occurred_at,
+        valid_from=event.valid_from,
+        valid_to=event.valid_to,
+        expires_at=event.expires_at,
+        derived_from=event.derived_from,
+        predecessor=event.predecessor,
+        earlier=event.earlier,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A command's outside names after the directory turned them into opaque ids."""
+
+    project: UUID | None = None
+    owners: Owners = Owners()
+
+
+def decide_remember(
+    command: c.Remember | c.RememberImported,
+    resolved: Resolved,
+    now: datetime,
+    *,
+    producer: Producer,
+    trust: Trust,
+    earlier: UUID | None = None,
+    refuted_memory: UUID | None = None,
+) -> list[e.Event]:
+    """A new memory; quarantined at once where its text is that of a refuted one (settlement 4, F09)."""
+    events: list[e.Event] = [
+        e.MemoryRemembered(
+            memory_type=command.memory_type,
+            scope=command.scope or "personal",
+            project=resolved.project,
+            topic=command.topic,
+            content=command.content,
+            tags=command.tags or (),
+            metadata=command.metadata or None,
+            user=resolved.owners.user,
+            agent=resolved.owners.agent,
+            run=resolved.owners.run,
+            session=resolved.owners.session,
+            subject=resolved.owners.subject or resolved.owners.user,
+            producer=command.producer or producer,
+            trust=command.trust or trust,
+            core=command.core,
+            pinned=command.pinned,
+            occurred_at=check_occurred_at(command.occurred_at, now),
+            valid_from=command.valid_from,
+            valid_to=command.valid_to,
+            expires_at=command.expires_at,
+            derived_from=command.derived_from,
+            earlier=earlier,
+        )
+    ]
+    if refuted_memory is not None:
+        events.append(e.MemoryQuarantined(refuted_memory=refuted_memory))
+    return events
+
+
+def decide_revise(
+    predecessor: Memory,
+    command: c.Revise,
+    resolved: Resolved,
+    now: datetime,
+    *,
+    successor_id: UUID,
+    producer: Producer,
+    trust: Trust,
+    refuted_memory: UUID | None = None,
+) -> tuple[list[e.Event], list[e.Event]]:
+    """Events of the successor and of the predecessor, to be appended together (behaviour.md 1.8, A2, A3).
+
+    Filing and owners that are left out are taken from the predecessor; so is the topic.
+    """
+    check_version(predecessor, command.expected_version)
+    _refuse_if_closed(predecessor, "revised")
+    before = predecessor.owners
+    given = resolved.owners
+    successor = e.MemoryRemembered(
+        memory_type=command.memory_type or predecessor.memory_type,
+        scope=command.scope or predecessor.scope,
+        project=resolved.project if command.project is not None else predecessor.project,
+        topic=command.topic or predecessor.topic,
+        content=command.content,
+        tags=predecessor.tags if command.tags is None else command.tags,
+        metadata=predecessor.metadata if command.metadata is None else (command.metadata or None),
+        user=given.user or before.user,
+        agent=given.agent or before.agent,
+        run=given.run or before.run,
+        session=given.session or before.session,
+        subject=given.subject or before.subject,
+        producer=command.producer or producer,
+        trust=command.trust or trust,
+        core=command.core or predecessor.core,
+        pinned=command.pinned or predecessor.pinned,
+        occurred_at=check_occurred_at(command.occurred_at, now),
+        valid_from=command.valid_from,
+        valid_to=command.valid_to,
+        expires_at=command.expires_at,
+        derived_from=command.derived_from,
+        predecessor=predecessor.id,
+        edge=command.edge,
+    )
+    of_successor: list[e.Event] = [successor]
+    if refuted_memory is not None:
+        raise Conflict(
+            "this text was refuted as never true; remember it on its own and have a person release it, "
+            "instead of revising a memory into it",
+            memory_id=predecessor.id,
+            refuted_memory=refuted_memory,
+        )
+    return of_successor, [e.MemorySuperseded(successor=successor_id, edge=command.edge)]
+
+
+def decide_move(state: Memory, command: c.Move, project: UUID | None) -> list[e.Event]:
+    """Filing only; nothing where nothing changes (behaviour.md 1.8)."""
+    check_version(state, command.expected_version)
+    _refuse_if_erased(state)
+    scope = command.scope or state.scope
+    new_project = None if command.no_project else (project if command.project is not None else state.project)
+    tags = state.tags if command.tags is None else command.tags
+    if (scope, new_project, tags) == (state.scope, state.project, state.tags):
+        return []
+    return [
+        e.MemoryMoved(
+            scope=scope,
+            scope_before=state.scope,
+            project=new_project,
+            project_before=state.project,
+            tags=tags,
+            tags_before=state.tags,
+        )
+    ]
+
+
+def decide(state: Memory, command: c.EndingCommand) -> list[e.Event]:
+    """What follows from a command about one memory; an empty list where it already is so."""
+    check_version(state, command.expected_version)
+    _refuse_if_erased(state)
+    match command:
+        case c.Reaffirm():
+            _refuse_unless_live(state, "reaffirmed")
+            return [e.MemoryReaffirmed()]
+        case c.Archive():
+            return decide_archive(state, command.reason)
+        case c.Restore():
+            return _decide_restore(state, command)
+        case c.Refute():
+            return [] if state.refuted else [e.MemoryRefuted(reason=command.reason)]
+        case c.Release():
+            return [e.MemoryReleased(reason=command.reason)] if state.quarantined else []
+        case c.Pin():
+            if state.pinned == command.pinned:
+                return []
+            return [e.MemoryPinned() if command.pinned else e.MemoryUnpinned()]
+        case c.Verify():
+            return [] if state.verified else [e.MemoryVerified()]
+
+
+def decide_archive(state: Memory, reason: str | None = None, proposal: UUID | None = None) -> list[e.Event]:
+    """Archive a live memory of any type (behaviour.md 1.9); a second time changes nothing."""
+    if state.archived:
+        return []
+    _refuse_unless_live(state, "archived")
+    return [e.MemoryArchived(reason=reason, proposal=proposal)]
+
+
+def decide_supersede(older: Memory, newer: Memory, proposal: UUID) -> list[e.Event]:
+    """The effect of an accepted supersede proposal on the older memory (behaviour.md 1.1.5, 1.14.5)."""
+    for side in (older, newer):
+        if side.memory_type == "event":
+            raise Conflict("an event is never superseded through a proposal", memory_id=side.id)
+        _refuse_unless_live(side, "part of a supersession")
+    return [e.MemorySuperseded(successor=newer.id, edge="supersedes", proposal=proposal)]
+
+
+def decide_suppress(state: Memory, *, plan_id: UUID, approver: UUID, reason: str) -> list[e.Event]:
+    """Hide from retrieval by an approved plan; pinned and verified memories are refused (B20)."""
+    _refuse_if_erased(state)
+    if state.suppressed:
+        return []
+    if state.pinned or state.verified:
+        raise Conflict("a pinned or verified memory is not suppressed; unpin it first", memory_id=state.id)
+    _refuse_unless_live(state, "suppressed")
+    return [e.MemorySuppressed(plan_id=plan_id, approver=approver, reason=reason)]
+
+
+def _decide_restore(state: Memory, command: c.Restore) -> list[e.Event]:
+    if state.refuted or state.quarantined:
+        raise Conflict(
+            f"a {'refuted' if state.refuted else 'quarantined'} memory is not restored; "
+            "a person can release a quarantined one, and a refuted one can be remembered anew and released",
+            memory_id=state.id,
+            current_version=state.state_version,
+        )
+    lifted: list[Literal["archived", "suppressed"]] = []
+    if state.archived:
+        lifted.append("archived")
+    if state.suppressed:
+        lifted.append("suppressed")
+    return [e.MemoryRestored(lifted=tuple(lifted), reason=command.reason)] if lifted else []
+
+
+def check_version(state: Memory, expected: int | None) -> None:
+    """Refuse a command that was made from an older state version; names the current one (F30)."""
+    if expected is not None and expected != state.state_version:
+        raise Conflict(
+            f"the memory is at version {state.state_version}, not {expected}; read it again and decide anew",
+            memory_id=state.id,
+            seen_version=expected,
+            current_version=state.state_version,
+            successor=state.successor,
+        )
+
+
+def check_occurred_at(given: datetime | None, now: datetime) -> datetime:
+    """When it was said or decided; now by default, never in the future."""
+    if given is None:
+        return now
+    if given > now + CLOCK_SKEW:
+        raise InvalidInput(
+            "occurred_at", "lies in the future", "Use valid_from for something that will hold later"
+        )
+    return given
+
+
+def _refuse_if_erased(state: Memory) -> None:
+    if state.content is None:
+        raise Conflict("the memory was erased; nothing brings it back", memory_id=state.id)
+
+
+def _refuse_if_closed(state: Memory, what: str) -> None:
+    _refuse_if_erased(state)
+    if state.successor or state.refuted or state.quarantined:
+        _refuse_unless_live(state, what)
+
+
+def _refuse_unless_live(state: Memory, what: str) -> None:
+    if state.live:
+        return
+    endings = ("superseded", "archived", "suppressed", "refuted", "quarantined")
+    flags = (state.successor is not None, state.archived, state.suppressed, state.refuted, state.quarantined)
+    named = " and ".join(name for name, is_so in zip(endings, flags, strict=True) if is_so)
+    raise Conflict(
+        f"the memory is {named}, so it cannot be {what}"
+        + (f"; work with its successor {state.successor}" if state.successor else ""),
+        memory_id=state.id,
+        current_version=state.state_version,
+        successor=state.successor,
+    )
+
+
+def fold(
+    events: Iterable[tuple[e.Event, int, datetime]] | Sequence[tuple[e.Event, int, datetime]], stream: UUID
+) -> Memory | None:
+    """The state of a stream from (event, version, recorded_at) in order."""
+    state: Memory | None = None
+    for event, version, recorded_at in events:
+        state = evolve(state, event, stream=stream, version=version, recorded_at=recorded_at)
+    return state

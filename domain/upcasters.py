@@ -1,0 +1,29 @@
+"""How payloads written by earlier versions are read: one pure step per (name, schema).
+
+A step takes the decoded fields of schema n and returns those of n + 1. Steps are chained until the class's
+present ``SCHEMA``; a sample of every (name, schema) ever stored is frozen in the tests and replayed.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+
+UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType({})
+"""(stored name, schema it reads) -> step to the next schema."""
+
+
+def upcast(
+    name: str,
+    schema: int,
+    fields: dict[str, Any],
+    *,
+    present: int,
+    steps: Mapping[tuple[str, int], Upcaster] = UPCASTERS,
+) -> dict[str, Any]:
+    """Fields as schema ``present`` has them. Raises `KeyError` naming a missing step."""
+    while schema < present:
+        fields = steps[(name, schema)](fields)
+        schema += 1
+    return fields

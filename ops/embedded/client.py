@@ -1,0 +1,236 @@
+"""Joining the servers: start them on demand or share those that run."""
+
+import contextlib
+import os
+import pwd
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from ...domain.errors import Misconfigured, Unavailable
+from .failure import Failure, explain_os_error
+from .folder import DataFolder
+from .locks import Lease, open_lock_file, try_lock
+from .postgres import PORT
+from .provision import DATABASE, OWNER
+from .secret_files import read_secret
+from .state import State, read_current
+
+_POLL = 0.02
+_HOPELESS_AFTER = 3
+_MODULE = f"{__package__}.supervisor"
+_PASSED_ON = (
+    "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "XDG_RUNTIME_DIR", "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV", "LETHELOG_POSTGRES_OS_USER",
+)  # fmt: skip
+
+
+def database_url_of(socket_dir: str, user: str, password: str, database: str) -> str:
+    """A URL for ``psycopg`` and other users of libpq."""
+    return f"postgresql://{user}:{password}@/{database}?host={quote(socket_dir, safe='')}&port={PORT}"
+
+
+class EmbeddedServers:
+    """A client's hold on running servers. They stay up until every client has left."""
+
+    def __init__(self, folder: DataFolder, lease: Lease, state: State) -> None:
+        self._folder = folder
+        self._lease = lease
+        self._state = state
+        self._owner = read_secret(folder.secrets, "owner")
+        self._token = read_secret(folder.secrets, "broker")
+
+    @property
+    def data_dir(self) -> Path:
+        """The data directory."""
+        return self._folder.root
+
+    @property
+    def database_url(self) -> str:
+        """The database ``lethelog`` as its owner, over the private socket. Contains the password."""
+        return database_url_of(self._now().socket_dir, OWNER, self._owner, DATABASE)
+
+    @property
+    def broker_url(self) -> str:
+        """The NATS server. Contains the token. The port changes only if another program took it meanwhile."""
+        return f"nats://{self._token}@127.0.0.1:{self._now().broker_port}"
+
+    def leave(self) -> None:
+        """Give up the hold; the second time does nothing."""
+        self._lease.release()
+
+    def __enter__(self) -> "EmbeddedServers":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+
+    def __repr__(self) -> str:
+        return f"EmbeddedServers({str(self.data_dir)!r})"
+
+    def _now(self) -> State:
+        state = read_current(self._folder.state)
+        if state is not None and state.broker_port is not None and state.socket_dir:
+            self._state = state
+        return self._state
+
+
+def join(data_dir: Path | None = None, *, timeout: float = 60.0, linger: float = 2.0) -> EmbeddedServers:
+    """Start the servers of ``data_dir`` or share those that run; returns when both answer.
+
+    Whoever starts them also says for how many seconds they outlive their last client (``linger``). Raises
+    Misconfigured or Unavailable as soon as it is known that they cannot be had, Unavailable after ``timeout`` seconds.
+    """
+    folder = DataFolder.at(data_dir)
+    folder.prepare()
+    deadline = time.monotonic() + timeout
+    try:
+        lease = Lease(folder.clients_lock, timeout)
+    except OSError as error:
+        raise explain_os_error(error, folder.root) from None
+    try:
+        return EmbeddedServers(folder, lease, _await_running(folder, deadline, timeout, linger))
+    except BaseException:
+        lease.release()
+        raise
+
+
+def _await_running(folder: DataFolder, deadline: float, timeout: float, linger: float) -> State:
+    seen = _failure_ident(folder)
+    start: _Start | None = None
+    try:
+        while True:
+            state = read_current(folder.state)
+            if state is not None and state.phase == "running":
+                return state
+            if state is not None and state.failures >= _HOPELESS_AFTER:
+                raise Unavailable(f"The servers of {folder.root} do not come back: {state.last_error}")
+            if start is not None:
+                if not start.goes_on():
+                    start.close()
+                    start = None
+            elif state is None:
+                if _failure_ident(folder) != seen:
+                    _raise_failure(folder)
+                start = _Start.begin(folder, linger)
+            if time.monotonic() > deadline:
+                raise Unavailable(
+                    f"The servers of {folder.root} did not answer within {timeout:g} seconds "
+                    f"(see {folder.logs}).{_last_words(state)}"
+                )
+            time.sleep(_POLL)
+    finally:
+        if start is not None:
+            start.close()
+
+
+def _failure_ident(folder: DataFolder) -> str | None:
+    failure = Failure.read(folder.failure)
+    return failure.ident if failure else None
+
+
+def _raise_failure(folder: DataFolder) -> None:
+    failure = Failure.read(folder.failure)
+    if failure is not None:
+        raise failure.as_error()
+
+
+def _last_words(state: State | None) -> str:
+    return f" Last error: {state.last_error}" if state is not None and state.last_error else ""
+
+
+class _Start:
+    """One attempt to start a supervisor; only one client at a time makes one."""
+
+    def __init__(self, lock: int, report: int) -> None:
+        self._lock = lock
+        self._report = report
+        self._said = b""
+
+    @classmethod
+    def begin(cls, folder: DataFolder, linger: float) -> "_Start | None":
+        """Start a supervisor, unless another client is at it. Raises Misconfigured or Unavailable."""
+        try:
+            lock = open_lock_file(folder.start_lock)
+        except OSError as error:
+            raise explain_os_error(error, folder.root) from None
+        if not try_lock(lock):
+            os.close(lock)
+            return None
+        try:
+            return cls(lock, _spawn_supervisor(folder, linger))
+        except BaseException:
+            os.close(lock)
+            raise
+
+    def goes_on(self) -> bool:
+        """Whether there is still something to wait for. Raises the reason of a failed start."""
+        try:
+            while chunk := os.read(self._report, 65536):
+                self._said += chunk
+        except BlockingIOError:
+            return True
+        lines = self._said.decode("utf-8", "replace").strip().splitlines()
+        failure = Failure.from_json(lines[-1]) if lines else None
+        if failure is not None:
+            raise failure.as_error()
+        if lines and lines[-1] != "ready":
+            raise Unavailable(f"The supervisor of the embedded servers did not start: {lines[-1]}")
+        return False  # it is ready, or there was another, or it was killed
+
+    def close(self) -> None:
+        """Let others try."""
+        os.close(self._report)
+        os.close(self._lock)
+
+
+def _spawn_supervisor(folder: DataFolder, linger: float) -> int:
+    """Start a supervisor and answer the stream on which it reports."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    try:
+        started = subprocess.Popen(
+            [sys.executable, "-m", _MODULE, folder.root, "--linger", f"{linger:g}"],
+            cwd="/",
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=writer,
+            start_new_session=True,
+            **_as_owner(folder),
+        )
+        started.wait()  # it forks at once and goes on by itself
+    except OSError as error:
+        os.close(reader)
+        raise Misconfigured(f"The supervisor could not be started with {sys.executable}: {error.strerror}.") from None
+    finally:
+        os.close(writer)
+    return reader
+
+
+def _environment() -> dict[str, str]:
+    """What the long-lived supervisor needs; nothing else, since the caller's variables may be secrets."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _PASSED_ON or name.startswith(("LC_", "PYTHON", "COVERAGE_"))
+    }
+
+
+def _as_owner(folder: DataFolder) -> dict[str, Any]:
+    """Root works on another account's data directory as that account, whose files stay its own."""
+    owner = folder.root.stat()
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        return {}
+    groups: list[int] = []
+    with contextlib.suppress(KeyError):
+        groups = os.getgrouplist(pwd.getpwuid(owner.st_uid).pw_name, owner.st_gid)
+    return {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": groups}
+
+

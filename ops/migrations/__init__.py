@@ -1,0 +1,96 @@
+"""The schema of the log, the vault and the directory, moved forward by Alembic.
+
+Read models are not migrated: a changed one gets a new version and is rebuilt from the log.
+"""
+
+from pathlib import Path
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+from sqlalchemy.exc import DBAPIError
+
+from ...domain.errors import Misconfigured, Unavailable
+
+_HERE = Path(__file__).parent
+_LOCK = 7_283_460_114
+"""Advisory lock of migrations, so that two starting processes do not both migrate."""
+
+
+def migrate(database_url: str) -> str:
+    """Bring the schema to the newest revision this version knows; returns it. Safe to run from many processes.
+
+    Raises `Misconfigured` for a schema newer than this version, `Unavailable` when the server does not answer.
+    """
+    known = {script.revision for script in _scripts().walk_revisions()}
+    newest = _scripts().get_current_head()
+    assert newest is not None
+    try:
+        with psycopg.connect(database_url, autocommit=True, connect_timeout=10) as connection:
+            present = _present(connection)
+            if present is not None and present not in known:
+                raise Misconfigured(
+                    f"the database has schema {present}, which this version of Lethelog does not know; "
+                    "upgrade Lethelog"
+                )
+            if present == newest:
+                return newest
+            connection.execute("select pg_advisory_lock(%s)", (_LOCK,))
+            try:
+                _upgrade(connection)
+            finally:
+                connection.execute("select pg_advisory_unlock(%s)", (_LOCK,))
+    except (psycopg.OperationalError, DBAPIError) as error:
+        raise Unavailable(
+            f"the database cannot be prepared: {type(error).__name__}; is PostgreSQL running?"
+        ) from error
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise Misconfigured(
+            "the database user may not create schemas or the extension vector; "
+            "let an administrator run: create extension vector"
+        ) from error
+    return newest
+
+
+def schema_revision(database_url: str) -> tuple[str | None, str]:
+    """(revision in the database or None, newest revision known to this version)."""
+    newest = _scripts().get_current_head()
+    assert newest is not None
+    with psycopg.connect(database_url, autocommit=True, connect_timeout=10) as connection:
+        return _present(connection), newest
+
+
+def _present(connection: psycopg.Connection) -> str | None:
+    row = connection.execute("select to_regclass('lethelog.schema_version')").fetchone()
+    if row is None or row[0] is None:
+        return None
+    found = connection.execute("select version_num from lethelog.schema_version").fetchone()
+    return None if found is None else str(found[0])
+
+
+def _upgrade(connection: psycopg.Connection) -> None:
+    connection.execute("create schema if not exists lethelog")
+    url = connection.info.dsn
+    engine = create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(url, password=connection.info.password or None)
+    )
+    try:
+        with engine.begin() as bound:
+            config = _config()
+            config.attributes["connection"] = bound
+            command.upgrade(config, "head")
+    finally:
+        engine.dispose()
+
+
+def _config() -> Config:
+    config = Config()
+    # ConfigParser would read a percent sign in the path as an interpolation.
+    config.set_main_option("script_location", str(_HERE).replace("%", "%%"))
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())

@@ -1,0 +1,81 @@
+"""The port: what every embedder promises, and the two steps all of them share.
+
+An embedding is derived from a memory and is as private as the memory itself: it is never put into an event, a log
+line or an error message, and it goes when the memory is erased. Vectors of two models never meet in one comparison;
+``Embedder.model`` is the name they are kept apart by.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...domain.errors import Unavailable
+
+Vectors = NDArray[np.float32]
+"""Shape (n, dimensions), one unit-length row per text."""
+
+
+class Embedder(ABC):
+    """Turns texts into unit vectors whose dot product is their cosine similarity.
+
+    Attributes:
+        model: identity stored beside every vector. Two embedders have the same ``model`` exactly if they give the
+            same vectors, so it names the weights, their version, and the version of the rule that pools a text into
+            one vector. A stored vector of another ``model`` is not comparable and has to be computed anew.
+        dimensions: length of every vector.
+
+    An embedder is synchronous and is called from worker threads, several at a time.
+    """
+
+    model: str
+    dimensions: int
+
+    @abstractmethod
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """One vector per text, in order; shape (len(texts), dimensions), float32, finite, every row of length 1.
+
+        The vector of a text does not depend on the texts it is embedded with. No text is cut: one longer than the
+        model's window is read window by window and pooled. A text of which the model knows nothing, even an empty
+        one, has a vector too.
+
+        Raises:
+            Unavailable: a server does not answer, or answers with something that is not vectors; or closed.
+            Misconfigured: the server refuses the request as it stands.
+        """
+
+    def close(self) -> None:  # noqa: B027 - having nothing to release is a fine implementation
+        """Release what is held: weights, connections. May be called twice."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        # Nothing else: an embedder may hold an API key.
+        return f"<{type(self).__name__} {self.model}>"
+
+
+def checked(texts: Sequence[str]) -> list[str]:
+    """The texts as a list. A bare string is refused: it is a sequence too, and would be embedded letter by letter."""
+    if isinstance(texts, str):
+        raise TypeError("embed() takes a list of texts; put a single text into a list")
+    return list(texts)
+
+
+def unit(vector: NDArray[np.floating]) -> NDArray[np.float32]:
+    """The vector scaled to length 1, computed in double precision so that equal input gives equal bits."""
+    wide = np.asarray(vector, dtype=np.float64)
+    return (wide / np.linalg.norm(wide)).astype(np.float32)
+
+
+def closed(embedder: Embedder) -> Unavailable:
+    """The error for work that reaches an embedder after ``close``, as happens while a process stops."""
+    return Unavailable(f"the embedder {embedder.model} is closed; open another one", model=embedder.model)

@@ -1,0 +1,246 @@
+"""Sharing a commit: concurrent units go to the database in one call, each with its own outcome.
+
+One writer task gathers what waits and calls ``lethelog.append``. Two units that touch the same stream, claim or
+command key never share a call; the later one waits for the next. A lone caller waits for nobody.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+import psycopg
+
+from ..domain.errors import Unavailable
+from .database import Connection, Database, unavailable
+from .vault import WrappedKey
+
+UNITS_PER_CALL = 500
+QUEUE_LIMIT = 10_000
+"""Units that may wait; more are refused at once instead of piling up."""
+ATTEMPTS = 4
+"""How often a call is tried when the connection fails; command keys make a second try safe."""
+
+
+class _Key(Protocol):
+    @property
+    def digest(self) -> bytes: ...
+    @property
+    def hash(self) -> bytes: ...
+
+
+@dataclass(slots=True)
+class PreparedUnit:
+    """A unit as rows, sealed and ready."""
+
+    tenant: UUID
+    subject: UUID
+    command: _Key
+    keys: Sequence[WrappedKey] = ()
+    events: list[tuple[UUID, int, str, UUID, bytes]] = field(
+        default_factory=list[tuple[UUID, int, str, UUID, bytes]]
+    )
+    claims: list[tuple[str, bytes, UUID | None, UUID | None]] = field(
+        default_factory=list[tuple[str, bytes, UUID | None, UUID | None]]
+    )
+
+    def add_event(self, stream: UUID, version: int, name: str, event_id: UUID, body: bytes) -> None:
+        self.events.append((stream, version, name, event_id, body))
+
+    def add_claim(self, kind: str, digest: bytes, held_by: UUID | None, holder: UUID | None) -> None:
+        self.claims.append((kind, digest, held_by, holder))
+
+    @property
+    def event_ids(self) -> list[UUID]:
+        return [row[3] for row in self.events]
+
+    def touches(self) -> set[Hashable]:
+        """What must not be touched twice in one call."""
+        touched: set[Hashable] = {(self.tenant, row[0]) for row in self.events}
+        touched |= {(self.tenant, kind, digest) for kind, digest, _, _ in self.claims}
+        touched.add((self.tenant, "command", self.command.digest))
+        touched |= {(self.tenant, "key", kept.key_id) for kept in self.keys}
+        return touched
+
+
+@dataclass(frozen=True, slots=True)
+class UnitResult:
+    """One row of ``lethelog.append``."""
+
+    outcome: str
+    position: int
+    at: datetime | None
+    detail: int
+    subject: UUID | None
+
+
+@dataclass(slots=True)
+class _Waiting:
+    unit: PreparedUnit
+    answer: asyncio.Future[UnitResult]
+    tried: bool = False
+    """Whether an earlier call may have stored it already."""
+
+
+class AppendQueue:
+    """The writer. Open and use it inside one event loop."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: deque[_Waiting] = deque()
+        self._wake = asyncio.Event()
+        self._writer: asyncio.Task[None] | None = None
+        self._closing = False
+        self._connection: Connection | None = None
+
+    async def open(self) -> None:
+        self._closing = False
+        self._writer = asyncio.create_task(self._write(), name="lethelog-append")
+
+    async def close(self) -> None:
+        """Store what waits, then stop."""
+        self._closing = True
+        self._wake.set()
+        if self._writer is not None:
+            await self._writer
+            self._writer = None
+        await self._drop_connection()
+
+    async def submit(self, unit: PreparedUnit) -> UnitResult:
+        """Queue a unit and wait for its own outcome. A cancelled caller's unit is still stored, once."""
+        if self._closing or self._writer is None:
+            raise Unavailable("the log is closing; nothing was written")
+        if len(self._waiting) >= QUEUE_LIMIT:
+            raise Unavailable(f"{QUEUE_LIMIT} writes are waiting for the database; slow down and try again")
+        waiting = _Waiting(unit, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._wake.set()
+        return await asyncio.shield(waiting.answer)
+
+    async def _write(self) -> None:
+        while True:
+            if not self._waiting:
+                if self._closing:
+                    return
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            batch = self._next_batch()
+            try:
+                await self._call_with_retry(batch)
+            except Exception as error:
+                for waiting in batch:
+                    _fail(waiting, error)
+
+    def _next_batch(self) -> list[_Waiting]:
+        batch: list[_Waiting] = []
+        held: list[_Waiting] = []
+        touched: set[Hashable] = set()
+        while self._waiting and len(batch) < UNITS_PER_CALL:
+            waiting = self._waiting.popleft()
+            touches = waiting.unit.touches()
+            # A held one marks its keys too, so that a third does not overtake it.
+            (batch if touched.isdisjoint(touches) else held).append(waiting)
+            touched |= touches
+        self._waiting.extendleft(reversed(held))
+        return batch
+
+    async def _call_with_retry(self, batch: list[_Waiting]) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                await self._call(batch)
+                return
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                # The commit may have happened before the connection died; the next try then meets the units'
+                # own command keys and is answered "repeat".
+                for waiting in batch:
+                    waiting.tried = True
+                await self._drop_connection()
+                if attempt == ATTEMPTS:
+                    raise unavailable(error) from error
+                await asyncio.sleep(0.1 * 4 ** (attempt - 1))
+            except Unavailable:
+                if attempt == ATTEMPTS:
+                    raise
+                await asyncio.sleep(0.1 * 4 ** (attempt - 1))
+            except psycopg.Error:
+                if len(batch) == 1:
+                    raise
+                # One unit that the database cannot take must not fail the others.
+                for waiting in batch:
+                    await self._call_alone(waiting)
+                return
+
+    async def _call_alone(self, waiting: _Waiting) -> None:
+        try:
+            await self._call([waiting])
+        except Exception as error:
+            _fail(waiting, error)
+
+    async def _call(self, batch: list[_Waiting]) -> None:
+        if self._connection is None:
+            self._connection = await self._database.connect()
+        cursor = await self._connection.execute(_CALL, _arrays([w.unit for w in batch]), prepare=True)
+        for unit, outcome, position, at, detail, subject in await cursor.fetchall():
+            number: int = unit
+            waiting = batch[number - 1]
+            result = UnitResult(outcome, position or 0, at, detail or 0, subject)
+            if outcome == "claimed":
+                first = sum(len(w.unit.claims) for w in batch[: number - 1])
+                result = UnitResult(outcome, 0, None, detail - first - 1, subject)
+            elif outcome == "repeat" and waiting.tried:
+                result = UnitResult("ok", position, await self._time_of(position), 0, subject)
+            if not waiting.answer.done():
+                waiting.answer.set_result(result)
+
+    async def _time_of(self, position: int) -> datetime:
+        assert self._connection is not None
+        cursor = await self._connection.execute(
+            "select recorded_at from lethelog.events where position = %s", (position,)
+        )
+        row = await cursor.fetchone()
+        assert row is not None
+        return row[0]
+
+    async def _drop_connection(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(psycopg.Error):
+                await self._connection.close()
+            self._connection = None
+
+
+def _fail(waiting: _Waiting, error: Exception) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_exception(error)
+        # A caller that was cancelled never looks; without this Python would report an unretrieved exception.
+        waiting.answer.exception()
+
+
+_TYPES = "uuid bytea bytea uuid int uuid bigint text uuid bytea int text bytea uuid uuid int uuid bytea"
+_CALL = (
+    "select unit, outcome, pos, at, detail, subject from lethelog.append("
+    + ", ".join(f"%b::{kind}[]" for kind in _TYPES.split())
+    + ")"
+)
+
+
+def _arrays(units: Sequence[PreparedUnit]) -> list[list[Any]]:
+    columns: list[list[Any]] = [[] for _ in range(18)]
+    for number, unit in enumerate(units, 1):
+        _extend(columns[0:4], (unit.tenant, unit.command.digest, unit.command.hash, unit.subject))
+        for row in unit.events:
+            _extend(columns[4:10], (number, *row))
+        for row in unit.claims:
+            _extend(columns[10:15], (number, *row))
+        for kept in unit.keys:
+            _extend(columns[15:18], (number, kept.key_id, kept.wrapped))
+    return columns
+
+
+def _extend(columns: list[list[Any]], row: Sequence[Any]) -> None:
+    for column, value in zip(columns, row, strict=True):
+        column.append(value)

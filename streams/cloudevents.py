@@ -1,0 +1,79 @@
+"""What the broker carries: CloudEvents 1.0 in JSON, with the same ciphertext as the log (design.md 6).
+
+Personal text is never in clear on the broker; whoever may read it unwraps it through `open_message`.
+"""
+
+import base64
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from . import payloads
+from .payloads import RecordedEvent
+
+SHARDS = 16
+"""Events of one aggregate share a shard, which keeps their order while consumers compete."""
+
+
+def subject_of(prefix: str, tenant: UUID, stream: UUID, name: str) -> str:
+    """``<prefix>.events.<tenant>.<shard>.<event name>``; never a memory id (design.md 6)."""
+    return f"{prefix}.events.{tenant.hex}.{stream.int % SHARDS}.{name}"
+
+
+def to_message(row: tuple[Any, ...]) -> bytes:
+    """A row of the event table as a CloudEvents message; needs no key."""
+    position, tenant, stream, version, name, event_id, recorded_at, body = row
+    taken_apart = payloads.split(bytes(body))
+    envelope = payloads.decode_envelope(taken_apart)
+    return json.dumps(
+        {
+            "specversion": "1.0",
+            "id": str(event_id),
+            "source": f"lethelog/{tenant}",
+            "type": name,
+            "time": recorded_at.isoformat(),
+            "subject": str(stream),
+            "datacontenttype": "application/json",
+            "position": position,
+            "tenant": str(tenant),
+            "version": version,
+            "cause": str(envelope.cause),
+            "correlation": str(envelope.correlation),
+            "data": {
+                "clear": taken_apart.header["d"],
+                "body": base64.b64encode(bytes(body)).decode(),
+            },
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    ).encode()
+
+
+def read_message(message: bytes | Mapping[str, Any]) -> tuple[Any, ...]:
+    """The row a message was made of. Raises `UnreadableEvent` for anything else."""
+    try:
+        data: Mapping[str, Any] = json.loads(message) if isinstance(message, bytes) else message
+        return (
+            int(data["position"]),
+            UUID(data["tenant"]),
+            UUID(data["subject"]),
+            int(data["version"]),
+            str(data["type"]),
+            UUID(data["id"]),
+            datetime.fromisoformat(data["time"]),
+            base64.b64decode(data["data"]["body"], validate=True),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise payloads.UnreadableEvent("not a message of this log") from error
+
+
+Decode = Callable[[list[Sequence[object]]], Awaitable[list[RecordedEvent]]]
+"""`Log.decode`: rows to events, with the keys that still exist."""
+
+
+async def open_message(message: bytes | Mapping[str, Any], decode: Decode) -> RecordedEvent:
+    """The event a message carries, opened with the keys that still exist."""
+    events = await decode([read_message(message)])
+    return events[0]

@@ -1,0 +1,71 @@
+"""Connections to PostgreSQL: one bounded asyncio pool per process, with clear errors."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from ..domain.errors import Unavailable
+
+Connection = AsyncConnection[Any]
+
+
+class Database:
+    """A pool of autocommit connections. Open it inside the event loop that uses it."""
+
+    def __init__(self, url: str, *, size: int = 8, wait_seconds: float = 10.0) -> None:
+        self.url = url
+        self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
+            url,
+            min_size=0,
+            max_size=size,
+            timeout=wait_seconds,
+            open=False,
+            max_idle=60,
+            check=AsyncConnectionPool.check_connection,
+            kwargs={"autocommit": True, "connect_timeout": 10, "options": "-c timezone=UTC"},
+        )
+
+    async def open(self) -> None:
+        """Open the pool and check that the server answers. Raises `Unavailable`."""
+        await self._pool.open()
+        async with self.connection() as connection:
+            await connection.execute("select 1")
+
+    async def close(self) -> None:
+        await self._pool.close()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[Connection]:
+        """A pooled connection in autocommit mode. A server that does not answer is `Unavailable`."""
+        try:
+            async with self._pool.connection() as connection:
+                yield connection
+        except PoolTimeout:
+            raise Unavailable("the database does not answer; is PostgreSQL running?") from None
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise unavailable(error) from error
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Connection]:
+        """A pooled connection inside one transaction: all of it or nothing."""
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    async def connect(self) -> Connection:
+        """A connection of one's own, outside the pool (LISTEN, session locks). Raises `Unavailable`."""
+        try:
+            return await AsyncConnection.connect(
+                self.url, autocommit=True, connect_timeout=10, options="-c timezone=UTC"
+            )
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise unavailable(error) from error
+
+
+def unavailable(error: psycopg.Error) -> Unavailable:
+    """The error a caller sees when the database failed under it; carries the SQLSTATE, no statement, no value."""
+    state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
+    return Unavailable(f"the database did not answer{state}; nothing was half-done, try again")

@@ -1,0 +1,105 @@
+"""Outside names and their opaque ids (design.md 3: identifiers are personal too).
+
+A name is found by a keyed digest and stored sealed; only its id enters events, messages and keys. Destroying
+a row makes the id meaningless for ever.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+from uuid import UUID, uuid4
+
+from . import sealing
+from .database import Database
+from .vault import Vault
+
+NameKind = Literal["project", "user", "agent", "run", "session", "subject", "actor"]
+PERSON_KINDS: tuple[NameKind, ...] = ("user", "subject")
+CACHE_LIMIT = 50_000
+
+
+class Directory:
+    """Looks names up, and gives new ones an id."""
+
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self._database = database
+        self._vault = vault
+        self._ids: dict[tuple[UUID, str, str], UUID] = {}
+        self._names: dict[tuple[UUID, UUID], str] = {}
+
+    async def find(self, tenant: UUID, kind: NameKind, name: str) -> UUID | None:
+        """The id of a name, or None where it was never used."""
+        key = (tenant, _space(kind), name)
+        if key in self._ids:
+            return self._ids[key]
+        digest = await self._digest(tenant, kind, name)
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                "select id from lethelog.directory where tenant = %s and kind = %s and digest = %s",
+                (tenant, _space(kind), digest),
+            )
+            row = await cursor.fetchone()
+        if row is None:
+            return None
+        self._remember(key, row[0])
+        return row[0]
+
+    async def register(self, tenant: UUID, kind: NameKind, name: str) -> UUID:
+        """The id of a name, made at first use; the same for every caller, however many at once."""
+        known = await self.find(tenant, kind, name)
+        if known is not None:
+            return known
+        fresh = uuid4()
+        sealing_key = await self._vault.purpose_key(tenant, "directory-name")
+        sealed = sealing.seal(sealing_key, name.encode(), tenant.bytes + fresh.bytes)
+        digest = await self._digest(tenant, kind, name)
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                "with added as (insert into lethelog.directory (tenant, kind, digest, id, sealed) "
+                "values (%(tenant)s, %(kind)s, %(digest)s, %(id)s, %(sealed)s) "
+                "on conflict do nothing returning id) "
+                "select id from added union all select id from lethelog.directory "
+                "where tenant = %(tenant)s and kind = %(kind)s and digest = %(digest)s limit 1",
+                {"tenant": tenant, "kind": _space(kind), "digest": digest, "id": fresh, "sealed": sealed},
+            )
+            row = await cursor.fetchone()
+        if row is None:
+            # Another caller's insert committed after this statement's snapshot; it is visible now.
+            found = await self.find(tenant, kind, name)
+            assert found is not None
+            return found
+        self._remember((tenant, _space(kind), name), row[0])
+        return row[0]
+
+    async def names(self, tenant: UUID, ids: Iterable[UUID | None]) -> Mapping[UUID, str]:
+        """id -> outside name; ids whose row was destroyed are absent."""
+        wanted = {one for one in ids if one is not None}
+        found = {one: self._names[(tenant, one)] for one in wanted if (tenant, one) in self._names}
+        missing = list(wanted - set(found))
+        if missing:
+            sealing_key = await self._vault.purpose_key(tenant, "directory-name")
+            async with self._database.connection() as connection:
+                cursor = await connection.execute(
+                    "select id, kind, sealed from lethelog.directory where tenant = %s and id = any(%s)",
+                    (tenant, missing),
+                )
+                for one, kind, sealed in await cursor.fetchall():
+                    name = sealing.unseal(sealing_key, sealed, tenant.bytes + one.bytes).decode()
+                    self._remember((tenant, kind, name), one)
+                    found[one] = name
+        return found
+
+    async def _digest(self, tenant: UUID, kind: NameKind, name: str) -> bytes:
+        key = await self._vault.purpose_key(tenant, "directory-lookup")
+        return sealing.keyed_digest(key, _space(kind).encode(), name.encode())
+
+    def _remember(self, key: tuple[UUID, str, str], one: UUID) -> None:
+        if len(self._ids) >= CACHE_LIMIT:
+            self._ids.clear()
+            self._names.clear()
+        self._ids[key] = one
+        self._names[(key[0], one)] = key[2]
+
+
+def _space(kind: NameKind) -> str:
+    """A user and a data subject are the same people, so they share one name space."""
+    return "person" if kind in PERSON_KINDS else kind

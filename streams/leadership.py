@@ -1,0 +1,73 @@
+"""One leader, others on standby: a session-level advisory lock that dies with its connection."""
+
+import asyncio
+import contextlib
+import hashlib
+from collections.abc import Awaitable, Callable
+
+import psycopg
+
+from ..domain.errors import LethelogError
+from .database import Connection, Database
+
+RETRY_SECONDS = 0.5
+
+
+def lock_number(name: str) -> int:
+    """The advisory lock of a duty, stable over processes."""
+    return int.from_bytes(hashlib.sha256(f"lethelog:{name}".encode()).digest()[:8], "big", signed=True)
+
+
+class Leadership:
+    """The right to do one duty. Whoever holds it does it; the lock's connection is its only proof."""
+
+    def __init__(self, database: Database, duty: str) -> None:
+        self._database = database
+        self._number = lock_number(duty)
+        self._connection: Connection | None = None
+
+    async def acquire(self) -> bool:
+        """Try once; True when this process leads now."""
+        if self._connection is not None:
+            return await self.still_held()
+        connection = await self._database.connect()
+        try:
+            row = await (await connection.execute("select pg_try_advisory_lock(%s)", (self._number,))).fetchone()
+        except psycopg.Error:
+            await connection.close()
+            return False
+        if row is None or not row[0]:
+            await connection.close()
+            return False
+        self._connection = connection
+        return True
+
+    async def still_held(self) -> bool:
+        """Whether the lock's connection is alive; a dead one has lost the lock."""
+        if self._connection is None:
+            return False
+        try:
+            await self._connection.execute("select 1")
+        except psycopg.Error:
+            await self.release()
+            return False
+        return True
+
+    async def release(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            with contextlib.suppress(psycopg.Error):
+                await connection.close()
+
+    async def lead(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lock, do ``work`` while holding it, and start over when either fails. Ends by cancel."""
+        try:
+            while True:
+                try:
+                    if await self.acquire():
+                        await work()
+                except (psycopg.Error, LethelogError):
+                    await self.release()
+                await asyncio.sleep(RETRY_SECONDS)
+        finally:
+            await self.release()

@@ -1,0 +1,270 @@
+"""The log: append units, read streams and pages. The one door to the event table.
+
+A *unit* is one command's events, claims, command key and new data keys: all of it or nothing (engine-notes 10).
+Concurrent units share one durable commit; each caller gets its own outcome.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from ..domain.events import Event
+from . import payloads
+from .append import AppendQueue, PreparedUnit
+from .database import Database
+from .ids import new_id
+from .payloads import Envelope, RecordedEvent
+from .vault import Vault, WrappedKey
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """An event on its way into the log, at the version its stream will have with it."""
+
+    stream: UUID
+    version: int
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A rule that spans streams, as compare-and-set: held by ``held_by`` now, by ``holder`` afterwards.
+
+    None means nobody: (None, s) takes, (s, None) releases, (a, b) hands over, (None, None) only demands.
+    """
+
+    kind: str
+    digest: bytes
+    held_by: UUID | None
+    holder: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandKey:
+    """Makes a command idempotent: ``digest`` is of the client's key, ``hash`` of the command itself."""
+
+    digest: bytes
+    hash: bytes
+
+    @classmethod
+    def fresh(cls) -> "CommandKey":
+        """For a command without a key of its own: still lets an ambiguous commit be recognised."""
+        return cls(uuid.uuid4().bytes, b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What one command appends: all or none."""
+
+    tenant: UUID
+    subject: UUID
+    """What the command is about; a repeat of it is answered with this id."""
+    events: Sequence[NewEvent]
+    envelope: Envelope
+    claims: Sequence[Claim] = ()
+    command: CommandKey = field(default_factory=CommandKey.fresh)
+    new_keys: frozenset[UUID] = frozenset()
+    """Memories that come to be with this unit and need a data key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """It is stored, durably, up to ``position``."""
+
+    position: int
+    recorded_at: datetime
+    event_ids: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The same command was appended before; its position and subject."""
+
+    position: int
+    subject: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTaken:
+    """The command key belongs to another command."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionMoved:
+    """A stream is at another version than the unit was decided from."""
+
+    stream: UUID
+    present: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimHeld:
+    """A claim is held otherwise than the unit demands; nobody where ``holder`` is None."""
+
+    claim: Claim
+    holder: UUID | None
+
+
+Outcome = Appended | Repeated | KeyTaken | VersionMoved | ClaimHeld
+
+
+class Log:
+    """Append and read events of all tenants. Belongs to the event loop that opened it."""
+
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self._database = database
+        self._vault = vault
+        self._queue = AppendQueue(database)
+
+    async def open(self) -> None:
+        await self._queue.open()
+
+    async def close(self) -> None:
+        """Drain what waits, then stop."""
+        await self._queue.close()
+
+    async def append(self, unit: Unit) -> Outcome:
+        """Append one unit. Raises `Unavailable` when the database does not answer.
+
+        A caller that is cancelled neither loses nor doubles its unit: it is stored once or not at all, and the
+        same command key tells which.
+        """
+        prepared, fresh = await self._prepare(unit)
+        result = await self._queue.submit(prepared)
+        if result.outcome == "ok":
+            for key_id, key in fresh.items():
+                self._vault.remember(unit.tenant, key_id, key)
+            assert result.at is not None
+            return Appended(result.position, result.at, tuple(prepared.event_ids))
+        if result.outcome == "repeat":
+            assert result.subject is not None
+            return Repeated(result.position, result.subject)
+        if result.outcome == "version":
+            assert result.subject is not None
+            return VersionMoved(result.subject, result.detail)
+        if result.outcome == "claimed":
+            return ClaimHeld(unit.claims[result.detail], result.subject)
+        return KeyTaken()
+
+    async def read_stream(self, tenant: UUID, stream: UUID) -> list[RecordedEvent]:
+        """All events of one stream in order; empty where there is none for this tenant."""
+        return (await self.read_streams(tenant, [stream])).get(stream, [])
+
+    async def read_streams(self, tenant: UUID, streams: Iterable[UUID]) -> dict[UUID, list[RecordedEvent]]:
+        """Events of several streams by one query; streams without events are absent."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                f"select {_COLUMNS} from lethelog.events "
+                "where tenant = %s and stream = any(%s) order by stream, version",
+                (tenant, list(streams)),
+            )
+            rows = await cursor.fetchall()
+        found: dict[UUID, list[RecordedEvent]] = {}
+        for event in await self.decode(rows):
+            found.setdefault(event.stream, []).append(event)
+        return found
+
+    async def read_page(self, after: int, limit: int, upto: int | None = None) -> list[RecordedEvent]:
+        """The next events of all tenants after a position, in order."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                f"select {_COLUMNS} from lethelog.events where position > %s and position <= %s "
+                "order by position limit %s",
+                (after, upto if upto is not None else 2**62, limit),
+            )
+            rows = await cursor.fetchall()
+        return await self.decode(rows)
+
+    async def head(self) -> int:
+        """Position of the newest event; 0 for an empty log."""
+        async with self._database.connection() as connection:
+            row = await (await connection.execute("select position from lethelog.head")).fetchone()
+        assert row is not None
+        return row[0]
+
+    async def stream_names(self, tenant: UUID, streams: Iterable[UUID]) -> dict[UUID, str]:
+        """First event name of each stream that exists: says what kind of thing an id belongs to (F50)."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                "select stream, name from lethelog.events where tenant = %s and stream = any(%s) and version = 1",
+                (tenant, list(streams)),
+            )
+            return dict(await cursor.fetchall())
+
+    async def holders(self, tenant: UUID, wanted: Sequence[tuple[str, bytes]]) -> list[UUID | None]:
+        """Who holds each (kind, digest) now, in the order asked."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                "select (select c.holder from lethelog.claims c "
+                "where c.tenant = %s and c.kind = x.kind and c.digest = x.digest) "
+                "from unnest(%s::text[], %s::bytea[]) with ordinality x(kind, digest, o) order by x.o",
+                (tenant, [kind for kind, _ in wanted], [digest for _, digest in wanted]),
+            )
+            return [row[0] for row in await cursor.fetchall()]
+
+    async def find_command(self, tenant: UUID, key: CommandKey) -> Repeated | KeyTaken | None:
+        """What an earlier command with this key led to, if there was one."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                "select hash, position, subject from lethelog.commands where tenant = %s and digest = %s",
+                (tenant, key.digest),
+            )
+            row = await cursor.fetchone()
+        if row is None:
+            return None
+        return Repeated(row[1], row[2]) if row[0] == key.hash else KeyTaken()
+
+    async def decode(self, rows: Iterable[Sequence[object]]) -> list[RecordedEvent]:
+        """Rows of the event table as events, with one key query per tenant for keys not cached."""
+        split = [(row, payloads.split(bytes(row[7]))) for row in rows]  # type: ignore[arg-type]
+        wanted: dict[UUID, set[UUID]] = {}
+        for row, body in split:
+            wanted.setdefault(row[1], set()).update(payloads.key_ids([body]))  # type: ignore[arg-type]
+        keys = {tenant: await self._vault.data_keys(tenant, ids) for tenant, ids in wanted.items() if ids}
+        return [_recorded(row, body, keys.get(row[1], {})) for row, body in split]  # type: ignore[arg-type]
+
+    async def _prepare(self, unit: Unit) -> tuple[PreparedUnit, dict[UUID, bytes]]:
+        fresh: dict[UUID, bytes] = {}
+        wrapped: list[WrappedKey] = []
+        for key_id in unit.new_keys:
+            fresh[key_id], kept = await self._vault.new_data_key(unit.tenant, key_id)
+            wrapped.append(kept)
+        needed = {k for new in unit.events for k in payloads.sealed_under(new.event, new.stream)} - set(fresh)
+        known = fresh | (await self._vault.data_keys(unit.tenant, needed) if needed else {})
+        prepared = PreparedUnit(tenant=unit.tenant, subject=unit.subject, command=unit.command, keys=wrapped)
+        for new in unit.events:
+            body = payloads.encode(
+                new.event,
+                unit.envelope,
+                tenant=unit.tenant,
+                stream=new.stream,
+                version=new.version,
+                key_of=known.get,
+            )
+            prepared.add_event(new.stream, new.version, new.event.NAME, new_id(), body)
+        for claim in unit.claims:
+            prepared.add_claim(claim.kind, claim.digest, claim.held_by, claim.holder)
+        return prepared, fresh
+
+
+_COLUMNS = "position, tenant, stream, version, name, event_id, recorded_at, body"
+
+
+def _recorded(row: Sequence[object], body: payloads.Body, keys: Mapping[UUID, bytes]) -> RecordedEvent:
+    position, tenant, stream, version, name, event_id, recorded_at, _ = row
+    assert isinstance(position, int) and isinstance(version, int) and isinstance(name, str)
+    assert isinstance(tenant, UUID) and isinstance(stream, UUID) and isinstance(event_id, UUID)
+    assert isinstance(recorded_at, datetime)
+    return RecordedEvent(
+        position=position,
+        tenant=tenant,
+        stream=stream,
+        version=version,
+        name=name,
+        event_id=event_id,
+        recorded_at=recorded_at,
+        envelope=payloads.decode_envelope(body),
+        event=payloads.decode_event(name, body, tenant=tenant, stream=stream, version=version, key_of=keys.get),
+    )

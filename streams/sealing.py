@@ -1,0 +1,60 @@
+"""AES-256-GCM over personal text, bound to where it stands (design.md 4).
+
+The ciphertext is nonce (12 bytes) followed by what AES-GCM gives. Associated data names tenant, stream,
+version, event name and key, so that a sealed part moved to another row does not open.
+"""
+
+import hashlib
+import hmac
+import os
+from uuid import UUID
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+KEY_BYTES = 32
+_NONCE = 12
+
+
+class SealBroken(Exception):
+    """A sealed part does not open under its key: it was altered, moved, or the key is another one."""
+
+
+def new_key() -> bytes:
+    """A fresh random 256-bit key."""
+    return os.urandom(KEY_BYTES)
+
+
+def seal(key: bytes, text: bytes, bound_to: bytes) -> bytes:
+    """Encrypt and authenticate ``text``; ``bound_to`` must be given again to open it."""
+    nonce = os.urandom(_NONCE)
+    return nonce + AESGCM(key).encrypt(nonce, text, bound_to)
+
+
+def unseal(key: bytes, sealed: bytes, bound_to: bytes) -> bytes:
+    """What was sealed. Raises `SealBroken`."""
+    try:
+        return AESGCM(key).decrypt(sealed[:_NONCE], sealed[_NONCE:], bound_to)
+    except (InvalidTag, ValueError):
+        raise SealBroken("a sealed part does not open under its key") from None
+
+
+def derive(key: bytes, purpose: str) -> bytes:
+    """A key for one purpose from a tenant's key."""
+    return HKDF(algorithm=SHA256(), length=KEY_BYTES, salt=None, info=purpose.encode()).derive(key)
+
+
+def keyed_digest(key: bytes, *parts: bytes) -> bytes:
+    """HMAC-SHA-256 over length-prefixed parts, so that no two part lists collide."""
+    mac = hmac.new(key, digestmod=hashlib.sha256)
+    for part in parts:
+        mac.update(len(part).to_bytes(8, "big"))
+        mac.update(part)
+    return mac.digest()
+
+
+def event_binding(tenant: UUID, stream: UUID, version: int, name: str, key_id: UUID) -> bytes:
+    """Associated data of a sealed part of an event."""
+    return b"".join((tenant.bytes, stream.bytes, version.to_bytes(8, "big"), key_id.bytes, name.encode()))
