@@ -1,0 +1,109 @@
+"""Real servers for the whole run, a fresh database and a broker prefix of its own for every test."""
+
+import os
+import uuid
+from collections.abc import AsyncGenerator, Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from lethelog.ops.migrations import migrate
+from lethelog.streams.database import Database
+from lethelog.streams.log import Log
+from lethelog.streams.reader import LogTail
+from lethelog.streams.vault import Vault
+
+
+@dataclass(frozen=True)
+class TestServers:
+    """Where the servers of this run are."""
+
+    __test__ = False
+
+    superuser_url: str
+    broker_url: str
+
+    def database_url(self, name: str) -> str:
+        return str(psycopg.conninfo.make_conninfo(self.superuser_url, dbname=name))
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Generator[TestServers]:
+    given = os.environ.get("LETHELOG_TEST_SUPERUSER_URL")
+    if given:
+        yield TestServers(given, os.environ.get("LETHELOG_TEST_BROKER_URL", ""))
+        return
+    from lethelog.ops import embedded
+
+    data = tmp_path_factory.mktemp("servers")
+    with embedded.join(data) as joined:
+        yield TestServers(embedded.superuser_url(data), joined.broker_url)
+    embedded.stop(data)
+
+
+@pytest.fixture(scope="session")
+def template(servers: TestServers) -> str:
+    """A migrated database to copy, since migrating takes longer than copying."""
+    name = f"template_{uuid.uuid4().hex}"
+    with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
+        connection.execute(f"create database {name}")
+    migrate(servers.database_url(name))
+    return name
+
+
+@pytest.fixture
+def database_url(servers: TestServers, template: str) -> Generator[str]:
+    """A fresh migrated database."""
+    name = f"test_{uuid.uuid4().hex}"
+    with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
+        connection.execute(f"create database {name} template {template}")
+    yield servers.database_url(name)
+    with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
+        connection.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def broker_prefix() -> str:
+    """Keeps the broker's subjects and streams of one test apart from those of another."""
+    return f"t{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncGenerator[Database]:
+    opened = Database(database_url)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def vault(database: Database) -> Vault:
+    return Vault(database, b"m" * 32)
+
+
+@pytest.fixture
+async def log(database: Database, vault: Vault) -> AsyncGenerator[Log]:
+    opened = Log(database, vault)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def tail(database: Database) -> AsyncGenerator[LogTail]:
+    opened = LogTail(database)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data, which is not part of the project."""
+    given = os.environ.get("LETHELOG_SHARED_DATA")
+    folder = Path(given) if given else Path(__file__).parents[2] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"the real data is not here ({folder})")
+    return folder
