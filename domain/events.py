@@ -48,9 +48,9 @@ def event_class(name: str) -> type[Event] | None:
     return _REGISTRY.get(name)
 
 
-def event_names() -> tuple[str, ...]:
-    """All stored names, sorted."""
-    return tuple(sorted(_REGISTRY))
+def event_names(prefix: str = "") -> tuple[str, ...]:
+    """All stored names that begin with ``prefix``, sorted."""
+    return tuple(sorted(name for name in _REGISTRY if name.startswith(prefix)))
 
 
 # --- memory ---------------------------------------------------------------------------------------------------

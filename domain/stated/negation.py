@@ -12,7 +12,7 @@ NEGATIVE = frozenset(
     "not no never neither nor none nothing nobody nowhere hardly barely rarely seldom scarcely without cannot n't "
     "don't doesn't didn't won't isn't aren't wasn't weren't hasn't haven't hadn't can't couldn't wouldn't shouldn't "
     "mustn't needn't shan't ain't refuses refused declines declined stops stopped unlike few false untrue wrong "
-    "wrongly mistakenly incorrectly denies denied deny myth instead".split()
+    "wrongly mistakenly incorrectly denies denied deny myth doubt doubts doubted".split()
 )
 MOOD = frozenset(
     "may might could would should can must shall will ought need needs wants want wanted wish wished hope hopes hoped "

@@ -1,29 +1,39 @@
-"""A text read as sentences of tokens, with everything set aside that its writer only quotes.
+"""A text read sentence by sentence, with everything set aside that its writer only quotes.
 
 A statement counts only in the writer's own voice. Quotations, block quotes, code, struck-out text and comments
 are blanked out before anything is read (hard negatives "quotations" and "planted claims" of issue 2). Blanking
-keeps every offset, so that the sentence a verdict rests on can be quoted exactly.
+keeps every offset, so that the sentence a verdict rests on can be quoted exactly. Everything here is linear in
+the length of the text, whatever is repeated in it.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-CUE_STEM = re.compile(
-    r"supersed|replac|obsolet|retir|clos|withdr|revo[kc]|rescind|repeal|annul|cancel|abolish|supplant|displac"
-    r"|succe|instead|place|lieu|no longer|any ?more|any longer|void|overturn|overrul|revers|invalid|substitut"
-    r"|scrap|abandon|discard|terminat|expire|valid|until",
+_CLAIMING = re.compile(
+    r"supersed|superced|replac|obsolet|retir|clos|withdr|revo[kc]|rescind|repeal|annul|cancel|abolish|supplant"
+    r"|displac|succe|instead|place|lieu|no longer|any ?more|any longer|void|overturn|overrul|revers|invalid"
+    r"|substitut|scrap|abandon|discard|terminat|discontinu|drop|end|expire|valid|until|till|gives? way|moot",
     re.IGNORECASE,
 )
-"""Cheap test of a quoted span: could it carry a claim? Spans that could not (titles, names) stay readable."""
+"""Whether a quoted span could carry a claim. Spans that could not (titles, names) stay readable."""
+
+STEERING = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:above|previous|prior|preceding|earlier|all|any|instruct\w+|rules?)\b"
+    r"|\b(?:supersede|archive)_older\b|\bkeep_both\b|\b(?:supersede_by|conflict_with)\b|\bs\d+n\d+\b"
+    r"|\banswer(?:s|ed)?\b[^.\n]{0,20}\b(?:archive|supersede|keep|conflict|with 1)|\bfor every item\b|\bthe judge\b"
+    r"|\bsystem prompt\b|\bas an? (?:ai|language model)\b|\"(?:items|ref|verdict|choice)\"\s*:|\bprobability\b[^.\n]{0,12}\b1",
+    re.IGNORECASE,
+)
+"""Text that speaks to a judge. A memory that tries to steer has no say at all about another one (F36)."""
 
 _FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})", re.MULTILINE)
-_COMMENT = re.compile(r"<!--(?:(?!-->).){0,4000}-->", re.DOTALL)
 _STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _QUOTE_LINE = re.compile(r"^[ \t]{0,3}>.*$", re.MULTILINE)
-_CODE_LINE = re.compile(r"(?:(?<=\n\n)|\A)(?:(?: {4}|\t)[^\n]*\n?)+")
+_CODE_LINES = re.compile(r"(?:(?<=\n\n)|\A)(?:(?: {4}|\t)[^\n]*\n?)+")
 _INLINE_CODE = re.compile(r"`([^`\n]{1,200})`")
-_CURLY_QUOTE = re.compile(r"“[^”]{0,600}(?:”|\Z)|«[^»]{0,600}(?:»|\Z)|„[^“”]{0,600}(?:[“”]|\Z)")
+_CURLY = {"“": "”", "«": "»", "„": "“”", "‹": "›"}
+_CURLY_OPEN = re.compile("[“«„‹]")
 _SINGLE_QUOTE = re.compile(r"(?<![\w.])['‘](?!s\b)[^'’\n]{2,300}['’](?!\w)")
 
 
@@ -34,8 +44,8 @@ class Sentence:
     start: int
     end: int
     question: bool
-    first: bool
-    """Whether it opens its text, which is where a record says what it is."""
+    item: bool
+    """Whether it is an item of a list."""
 
 
 def without_quotations(text: str, kept: tuple[str, ...] = ()) -> str:
@@ -47,25 +57,21 @@ def without_quotations(text: str, kept: tuple[str, ...] = ()) -> str:
     if "```" in text or "~~~" in text:
         text = _blank_fences(text)
     if "<!--" in text:
-        text = _COMMENT.sub(_blanked, text)
+        text = _blank_comments(text)
     if "~~" in text:
         text = _STRUCK.sub(_blanked, text)
     if ">" in text:
         text = _QUOTE_LINE.sub(_blanked, text)
     if "    " in text or "\t" in text:
-        text = _CODE_LINE.sub(_blanked, text)
+        text = _CODE_LINES.sub(_blanked, text)
 
     def unless_kept(found: re.Match[str]) -> str:
-        span = found.group()
-        inner = " ".join(span.strip("`\"'“”‘’«»„ ").casefold().split())
-        if inner in kept or not CUE_STEM.search(span):
-            return span
-        return " " * len(span)
+        return found.group() if _may_stay(found.group(), kept) else _blanked(found)
 
     if "`" in text:
         text = _INLINE_CODE.sub(unless_kept, text)
-    if any(mark in text for mark in "“«„"):
-        text = _CURLY_QUOTE.sub(unless_kept, text)
+    if _CURLY_OPEN.search(text):
+        text = _blank_curly_quotes(text, kept)
     if '"' in text:
         text = _blank_straight_quotes(text, kept)
     if "'" in text or "‘" in text:
@@ -73,8 +79,17 @@ def without_quotations(text: str, kept: tuple[str, ...] = ()) -> str:
     return text
 
 
+def _may_stay(span: str, kept: tuple[str, ...]) -> bool:
+    inner = " ".join(re.findall(r"[^\W_]+", span.casefold()))
+    return inner in kept or not _CLAIMING.search(span)
+
+
+def _blank(span: str) -> str:
+    return re.sub(r"[^\n]", " ", span)
+
+
 def _blanked(found: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", found.group())
+    return _blank(found.group())
 
 
 def _blank_fences(text: str) -> str:
@@ -86,11 +101,36 @@ def _blank_fences(text: str) -> str:
             parts.append(text[at : fence.start()])
             opened, at = mark, fence.start()
         elif mark[0] == opened[0] and len(mark) >= len(opened):
-            parts.append(re.sub(r"[^\n]", " ", text[at : fence.end()]))
+            parts.append(_blank(text[at : fence.end()]))
             opened, at = None, fence.end()
-    rest = text[at:]
-    parts.append(re.sub(r"[^\n]", " ", rest) if opened else rest)
+    parts.append(_blank(text[at:]) if opened else text[at:])
     return "".join(parts)
+
+
+def _blank_comments(text: str) -> str:
+    parts: list[str] = []
+    at = 0
+    while (start := text.find("<!--", at)) >= 0:
+        end = text.find("-->", start)
+        stop = len(text) if end < 0 else end + 3
+        parts += (text[at:start], _blank(text[start:stop]))
+        at = stop
+    return "".join([*parts, text[at:]])
+
+
+def _blank_curly_quotes(text: str, kept: tuple[str, ...]) -> str:
+    """Blank quoted spans; an unclosed one quotes to the end of its paragraph."""
+    parts: list[str] = []
+    at = 0
+    while (opened := _CURLY_OPEN.search(text, at)) is not None:
+        paragraph = text.find("\n\n", opened.end())
+        limit = len(text) if paragraph < 0 else paragraph
+        closes = [place for mark in _CURLY[opened.group()] if (place := text.find(mark, opened.end(), limit)) >= 0]
+        stop = min(closes) + 1 if closes else limit
+        span = text[opened.start() : stop]
+        parts += (text[at : opened.start()], span if _may_stay(span, kept) else _blank(span))
+        at = stop
+    return "".join([*parts, text[at:]])
 
 
 def _blank_straight_quotes(text: str, kept: tuple[str, ...]) -> str:
@@ -101,18 +141,17 @@ def _blank_straight_quotes(text: str, kept: tuple[str, ...]) -> str:
             continue
         pieces = paragraph.split('"')
         for place in range(1, len(pieces), 2):
-            piece = pieces[place]
-            if " ".join(piece.casefold().split()) not in kept and CUE_STEM.search(piece):
-                pieces[place] = re.sub(r"[^\n]", " ", piece)
+            if not _may_stay(pieces[place], kept):
+                pieces[place] = _blank(pieces[place])
         paragraphs[index] = '"'.join(pieces)
     return "".join(paragraphs)
 
 
-_BLOCK_START = re.compile(
-    r"^[ \t]*(?:[-*+•][ \t]|\d{1,3}[.)][ \t]|#{1,6}[ \t]|\||(?:\*\*|__)?[A-Za-z][A-Za-z _-]{0,30}(?:\*\*|__)?:(?:\*\*|__)?(?:[ \t]|$))"
-)
-_ALONE = re.compile(r"^[ \t]*(?:#{1,6}[ \t]|\||(?:\*\*|__)?[A-Za-z][A-Za-z _-]{0,30}(?:\*\*|__)?:(?:\*\*|__)?[ \t])")
-_STOP = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s|\Z)|[。！？]")
+_ITEM = r"[-*+•][ \t]|\d{1,3}[.)][ \t]"
+_LABEL = r"(?:\*\*|__)?[A-Za-z][A-Za-z _-]{0,30}(?:\*\*|__)?:(?:\*\*|__)?"
+_BLOCK_START = re.compile(rf"^[ \t]*(?:(?P<item>{_ITEM})|#{{1,6}}[ \t]|\||{_LABEL}(?:[ \t]|$))")
+_ALONE = re.compile(rf"^[ \t]*(?:#{{1,6}}[ \t]|\||{_LABEL}[ \t])")
+_STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s|\Z)|[。！？]")
 _ABBREVIATED = re.compile(
     r"(?:\b(?:e\.g|i\.e|cf|vs|approx|resp|ca|sec|sect|ch|fig|vol|ed|dr|mr|mrs|ms|st|jan|feb|mar|apr|jun|jul|aug|sept?"
     r"|oct|nov|dec|no|nos|nr|p|pp|inc|ltd|al)|\b[A-Z])\.$",
@@ -122,22 +161,19 @@ _ABBREVIATED = re.compile(
 
 def sentences(masked: str) -> Iterator[Sentence]:
     """The sentences of a text, hard-wrapped lines joined; header fields, list items and headings stand alone."""
-    first = True
-    for start, end in _blocks(masked):
+    for start, end, item in _blocks(masked):
         at = start
         for stop in _STOP.finditer(masked, start, end):
-            if stop.end() < end and _abbreviation(masked, at, stop, end):
+            if stop.end() < end and _abbreviation(masked, at, stop):
                 continue
             if masked[at : stop.end()].strip():
-                yield Sentence(at, stop.end(), "?" in stop.group() or "？" in stop.group(), first)
-                first = False
+                yield Sentence(at, stop.end(), "?" in stop.group() or "？" in stop.group(), item)
             at = stop.end()
         if masked[at:end].strip():
-            yield Sentence(at, end, False, first)
-            first = False
+            yield Sentence(at, end, False, item)
 
 
-def _abbreviation(masked: str, at: int, stop: re.Match[str], end: int) -> bool:
+def _abbreviation(masked: str, at: int, stop: re.Match[str]) -> bool:
     if stop.group() != ".":
         return False
     found = _ABBREVIATED.search(masked, max(at, stop.start() - 8), stop.end())
@@ -149,21 +185,19 @@ def _abbreviation(masked: str, at: int, stop: re.Match[str], end: int) -> bool:
     return True
 
 
-def _blocks(masked: str) -> Iterator[tuple[int, int]]:
-    start, at, alone = 0, 0, False
+def _blocks(masked: str) -> Iterator[tuple[int, int, bool]]:
+    start, at, alone, item = 0, 0, False, False
     for line in masked.splitlines(keepends=True):
         blank = not line.strip()
-        indented = line[:1] in " \t"
-        opens = _BLOCK_START.match(line) is not None
-        if blank or (opens and at > start) or (alone and not indented):
-            if at > start:
-                yield start, at
+        opens = None if blank else _BLOCK_START.match(line)
+        if at > start and (blank or opens is not None or (alone and line[:1] not in " \t")):
+            yield start, at, item
             start = at
         if blank:
             start = at + len(line)
-            alone = False
-        elif opens or start == at:
+        elif start == at:
             alone = _ALONE.match(line) is not None
+            item = opens is not None and opens["item"] is not None
         at += len(line)
     if at > start:
-        yield start, at
+        yield start, at, item

@@ -19,6 +19,8 @@ from ...domain.judging import MAX_QUESTIONS, MAX_STATE_CHARS
 DEFAULT_PATH = "/v1/systemone"
 KEYED_HOSTS = ("api.typesafe.ai", "openrouter.ai")
 """Hosts known to answer nobody without a key, so that a missing one is found at start."""
+LEAST_STATE_CHARS = 16_000
+"""Room for any single item, all of whose texts are cut (behaviour.md 1.16)."""
 OWN_BODY_FIELDS = frozenset({"model", "state", "questions"})
 OWN_HEADERS = frozenset(
     {
@@ -195,8 +197,18 @@ def _check_bounds(settings: SystemOneSettings) -> None:
         raise _refuse("LETHELOG_JUDGE_ATTEMPTS", "not between 1 and 10", "The default is 3")
     if not 1 <= settings.max_reply_bytes <= 64 * 1_048_576:
         raise _refuse("LETHELOG_JUDGE_MAX_REPLY_BYTES", "not between 1 byte and 64 MiB", "The default is 1 MiB")
-    if settings.max_state_chars < 1 or settings.max_questions < settings.orders:
-        raise _refuse("LETHELOG_JUDGE_MAX_QUESTIONS", "no room for a single item", "The default is 100")
+    if not LEAST_STATE_CHARS <= settings.max_state_chars <= MAX_STATE_CHARS:
+        raise _refuse(
+            "LETHELOG_JUDGE_MAX_STATE_CHARS",
+            f"not between {LEAST_STATE_CHARS} and {MAX_STATE_CHARS}",
+            f"The default is {MAX_STATE_CHARS}",
+        )
+    if not settings.orders <= settings.max_questions <= MAX_QUESTIONS:
+        raise _refuse(
+            "LETHELOG_JUDGE_MAX_QUESTIONS",
+            f"not between {settings.orders} and {MAX_QUESTIONS}",
+            f"The default is {MAX_QUESTIONS}",
+        )
     most = settings.max_questions // settings.orders
     if not 1 <= settings.items_per_call <= most:
         raise _refuse(

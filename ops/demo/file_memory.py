@@ -48,18 +48,19 @@ class Refused(Exception):
         self.field = field
 
 
-def parts(
-    topic: str,
-    content: str,
-    memory_type: MemoryType,
-    occurred_at: datetime | None,
-    tags: tuple[str, ...],
-    project: str | None,
-    metadata: Mapping[str, Scalar],
-    name: str,
-    first: int,
-) -> list[FileMemory]:
-    """The content as one memory, or as several whose topics say "(2 of 3)" where it is longer than a memory may be.
+@dataclass(frozen=True, slots=True)
+class Filing:
+    """What all memories of one file, or of one line, share."""
+
+    memory_type: MemoryType
+    occurred_at: datetime | None
+    tags: tuple[str, ...]
+    project: str | None
+    metadata: Mapping[str, Scalar]
+
+
+def parts(topic: str, content: str, filing: Filing, name: str, first: int = 1) -> list[FileMemory]:
+    """The content as one memory, or as several whose topics say "(2 of 3)" where it is too long for one.
 
     Their keys are ``name#first`` and on.
     """
@@ -73,19 +74,19 @@ def parts(
             FileMemory(
                 topic=shortened(whole("topic", topic), TOPIC_LIMIT - len(mark)) + mark,
                 content=piece,
-                memory_type=memory_type,
-                occurred_at=occurred_at,
-                tags=tags,
-                project=project,
+                memory_type=filing.memory_type,
+                occurred_at=filing.occurred_at,
+                tags=filing.tags,
+                project=filing.project,
                 key=f"{name}#{first + position}",
-                metadata=metadata,
+                metadata=filing.metadata,
             )
         )
     return memories
 
 
 def shortened(text: str, limit: int) -> str:
-    """A title cut for use as a topic, with a mark where it was cut. Callers keep the whole title in the content."""
+    """A title cut for use as a topic, with a mark where it was cut. The whole title belongs into the content."""
     return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
 
@@ -93,8 +94,10 @@ def whole(name: str, text: str) -> str:
     """The text, trimmed, if it can be stored: no NUL and no lone surrogate."""
     if "\0" in text:
         raise Refused("holds a NUL character", name)
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise Refused("holds half of a surrogate pair", name)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Refused("holds half of a surrogate pair", name) from None
     return text.strip()
 
 

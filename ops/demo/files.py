@@ -14,6 +14,7 @@ from .markdown import markdown_memories
 FILE_LIMIT = 10_000
 FILE_BYTES_LIMIT = 1_000_000
 TOTAL_BYTES_LIMIT = 200_000_000
+LINE_WARNINGS_LIMIT = 100
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
 """Folders of other people's files. Hidden ones, with a dot before their name, are skipped as well."""
 
@@ -48,9 +49,9 @@ def load_files(path: str | Path) -> LoadedFiles:
     """Everything in a folder, or in one file, that can become a memory.
 
     What cannot is told in ``warnings`` and stops nothing else. Hidden files and folders, folders of installed
-    packages and other kinds of files are passed over in silence; links to folders are not followed, and a link to a
-    file counts only where the file lies in the same folder and was not read before. InvalidInput if the path does
-    not exist, or if nothing could be loaded from it.
+    packages and other kinds of files are passed over in silence; links to folders are not followed, and a link to
+    a file counts only where the file lies in the same folder and was not read before. InvalidInput if the path
+    does not exist, or if nothing could be loaded from it.
     """
     root = Path(path)
     loaded = LoadedFiles()
@@ -81,29 +82,38 @@ def _load(found: Iterator[Path], root: Path, top: Path, loaded: LoadedFiles) -> 
             content = _content(path, top, seen)
             loaded.files += 1
             total += len(content)
-            _take(_text(content), name, loaded)
+            _take(_text(content), name, top.name, loaded)
         except Refused as refused:
             loaded.warnings.append(FileWarning(name, refused.reason, refused.field))
         except (OSError, ValueError, RuntimeError) as error:
             loaded.warnings.append(FileWarning(name, f"cannot be read ({_cause(error)})"))
 
 
-def _take(text: str, name: str, loaded: LoadedFiles) -> None:
+def _take(text: str, name: str, within: str, loaded: LoadedFiles) -> None:
     suffix = Path(name).suffix.lower()
     if suffix in _MARKDOWN:
-        memories, notices = markdown_memories(text, name)
+        memories, notices = markdown_memories(text, name, within)
         loaded.memories += memories
         loaded.warnings += [FileWarning(name, notice.reason, notice.field) for notice in notices]
     elif suffix in _JSONL:
-        for number, line in enumerate(text.split("\n"), start=1):
-            if not line.strip():
-                continue
-            try:
-                loaded.memories += jsonl_memories(line, name, number)
-            except Refused as refused:
-                loaded.warnings.append(FileWarning(name, refused.reason, refused.field, number))
+        _take_lines(text, name, loaded)
     else:
         raise Refused("is neither Markdown (.md) nor JSONL (.jsonl)")
+
+
+def _take_lines(text: str, name: str, loaded: LoadedFiles) -> None:
+    refusals: list[FileWarning] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            loaded.memories += jsonl_memories(line, name, number)
+        except Refused as refused:
+            refusals.append(FileWarning(name, refused.reason, refused.field, number))
+    loaded.warnings += refusals[:LINE_WARNINGS_LIMIT]
+    if len(refusals) > LINE_WARNINGS_LIMIT:
+        more = len(refusals) - LINE_WARNINGS_LIMIT
+        loaded.warnings.append(FileWarning(name, f"{more:,} more lines were refused"))
 
 
 def _found(folder: Path, root: Path, warnings: list[FileWarning]) -> Iterator[Path]:
@@ -169,4 +179,6 @@ def _shown(path: Path) -> str:
 
 
 def _cause(error: Exception) -> str:
-    return (error.strerror or "" if isinstance(error, OSError) else "") or type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return type(error).__name__

@@ -1,7 +1,7 @@
 """Reads the YAML block at the head of a Markdown file."""
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -15,10 +15,11 @@ _BLANK = frozenset({"", "~", "null"})
 
 
 def front_matter(text: str) -> tuple[dict[str, Field], str]:
-    """The block's fields and the text after it. Without a block, or with one that holds no fields: all of the text.
+    """The block's fields and the text after it, or all of the text where no block with fields stands at its head.
 
     Names come lower-case with underscores. Values stay text, as written: "0010" is not 8 and "no" is not false.
-    A list keeps its plain entries, a mapping its plain values; what is nested deeper is left out, and so are blanks.
+    A list keeps its plain entries, a mapping its plain values; what is nested deeper is left out, and so are
+    blanks.
     """
     block = _BLOCK.match(text)
     if block is None:
@@ -29,7 +30,7 @@ def front_matter(text: str) -> tuple[dict[str, Field], str]:
     if not isinstance(loaded, dict):
         return {}, text
     fields: dict[str, Field] = {}
-    for name, value in loaded.items():
+    for name, value in cast("dict[Any, Any]", loaded).items():
         plain = _plain(value)
         if isinstance(name, str) and plain:
             fields.setdefault(re.sub(r"[\s-]+", "_", name.strip().lower()), plain)
@@ -37,7 +38,7 @@ def front_matter(text: str) -> tuple[dict[str, Field], str]:
 
 
 def _loaded(block: str) -> Any:
-    """The YAML as text, lists and mappings only: the base loader makes no other object, whatever a tag asks for."""
+    """The YAML as text, lists and mappings: the base loader makes nothing else, whatever a tag asks for."""
     try:
         return yaml.load(block, Loader=yaml.BaseLoader)
     except yaml.MarkedYAMLError as error:
@@ -48,13 +49,18 @@ def _loaded(block: str) -> Any:
 
 
 def _plain(value: Any) -> Field | None:
+    """Never looks deeper than one level: a few aliases of aliases would stand for more than any memory holds."""
     if isinstance(value, str):
-        text = value.strip()
-        return None if text.lower() in _BLANK else text
+        return _text(value)
     if isinstance(value, list):
-        entries = [_plain(entry) for entry in value]
-        return [entry for entry in entries if isinstance(entry, str)]
+        entries = [_text(entry) for entry in cast("list[Any]", value)]
+        return [entry for entry in entries if entry]
     if isinstance(value, dict):
-        pairs = ((name, _plain(entry)) for name, entry in value.items())
-        return {name: entry for name, entry in pairs if isinstance(name, str) and isinstance(entry, str)}
+        pairs = {name: _text(entry) for name, entry in cast("dict[Any, Any]", value).items()}
+        return {name: entry for name, entry in pairs.items() if isinstance(name, str) and entry}
     return None
+
+
+def _text(value: Any) -> str:
+    text = value.strip() if isinstance(value, str) else ""
+    return "" if text.lower() in _BLANK else text

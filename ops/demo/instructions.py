@@ -3,17 +3,24 @@
 import re
 from collections.abc import Iterator
 
-_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*?)[ \t]*#*[ \t]*")
+_HEADING = re.compile(r"(#{1,6})[ \t]+(\S.*)")
 _ITEM = re.compile(r"[ ]{0,1}(?:[-*+]|\d{1,4}[.)])[ \t]+(?=\S)")
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _RULE = re.compile(r"\s*(?:-[ \t]*){3,}|\s*(?:\*[ \t]*){3,}|\s*(?:_[ \t]*){3,}|\s*=+\s*")
 
 
+def heading_text(line: str) -> str:
+    """A heading without the number signs that may close it. "C#" keeps its own."""
+    text = line.rstrip()
+    opened = text.rstrip("#")
+    return opened.rstrip() if opened.endswith((" ", "\t")) else text
+
+
 def blocks(text: str) -> Iterator[tuple[str, str]]:
     """Each block with the headings above it, as "Testing › Unit tests", in order.
 
-    A block is a paragraph or a list item of the first level with all that is indented under it. Fenced code belongs
-    to the block before it under the same heading, wherever blank lines stand; it is never cut here.
+    A block is a paragraph or a list item of the first level with all that is indented under it. Fenced code
+    belongs to the block before it under the same heading, wherever blank lines stand; it is never cut here.
     """
     trail: list[tuple[int, str]] = []
     block: list[str] = []
@@ -51,7 +58,7 @@ def blocks(text: str) -> Iterator[tuple[str, str]]:
             in_item = item is not None
         if heading:
             level = len(heading[1])
-            trail = [entry for entry in trail if entry[0] < level] + [(level, heading[2])]
+            trail = [entry for entry in trail if entry[0] < level] + [(level, heading_text(heading[2]))]
         elif not _RULE.fullmatch(line):
             block.extend([""] if gap and block else [])
             block.append(line[item.end() :] if item else line)

@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from .file_memory import (
     TOPIC_LIMIT,
     FileMemory,
+    Filing,
     Refused,
+    Scalar,
     as_metadata,
     as_moment,
     as_project,
@@ -37,13 +39,14 @@ def jsonl_memories(line: str, name: str, number: int) -> list[FileMemory]:
     return parts(
         topic,
         _string(fields, "content"),
-        as_type("memory_type", _string(fields, "memory_type") or "note"),
-        as_moment("occurred_at", moment) if moment else None,
-        as_tags("tags", _strings(fields, "tags")),
-        as_project("project", _string(fields, "project")),
-        as_metadata("metadata", _scalars(fields, "metadata")),
+        Filing(
+            memory_type=as_type("memory_type", _string(fields, "memory_type") or "note"),
+            occurred_at=as_moment("occurred_at", moment) if moment else None,
+            tags=as_tags("tags", _strings(fields, "tags")),
+            project=as_project("project", _string(fields, "project")),
+            metadata=as_metadata("metadata", _scalars(fields, "metadata")),
+        ),
         f"{name}:{number}",
-        1,
     )
 
 
@@ -54,7 +57,7 @@ def _object(line: str) -> dict[str, Any]:
         raise Refused("is no valid JSON") from None
     if not isinstance(loaded, dict):
         raise Refused("is no JSON object")
-    return loaded
+    return cast("dict[str, Any]", loaded)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -99,13 +102,17 @@ def _string(fields: Mapping[str, Any], name: str) -> str:
 
 def _strings(fields: Mapping[str, Any], name: str) -> Sequence[str]:
     value = fields.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
-        raise Refused("is no list of texts", name)
-    return value
+    if isinstance(value, list):
+        entries = cast("list[Any]", value)
+        if all(isinstance(entry, str) for entry in entries):
+            return entries
+    raise Refused("is no list of texts", name)
 
 
-def _scalars(fields: Mapping[str, Any], name: str) -> Mapping[str, str | int | float | bool]:
+def _scalars(fields: Mapping[str, Any], name: str) -> Mapping[str, Scalar]:
     value = fields.get(name, {})
-    if not isinstance(value, dict) or not all(isinstance(entry, str | int | float) for entry in value.values()):
-        raise Refused("is no object of texts, numbers and truth values", name)
-    return value
+    if isinstance(value, dict):
+        entries = cast("dict[str, Any]", value)
+        if all(isinstance(entry, str | int | float) for entry in entries.values()):
+            return entries
+    raise Refused("is no object of texts, numbers and truth values", name)

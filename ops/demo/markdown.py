@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 
@@ -10,8 +9,8 @@ from .file_memory import (
     MEMORY_TYPES,
     METADATA_BYTES_LIMIT,
     METADATA_KEYS_LIMIT,
-    TOPIC_LIMIT,
     FileMemory,
+    Filing,
     MemoryType,
     Refused,
     Scalar,
@@ -25,25 +24,33 @@ from .file_memory import (
     whole,
 )
 from .front_matter import Field, front_matter
-from .instructions import blocks
+from .instructions import blocks, heading_text
 
 INSTRUCTION_FILES = frozenset({"agents.md", "claude.md", "gemini.md", "copilot-instructions.md"})
 DECISION_FOLDERS = frozenset({"adr", "adrs", "decisions", "decision-records"})
+LONG_TITLE = 100
+"""A title of the front matter longer than this may be cut in the topic, so it is also put above the text."""
 RELATIONS = ("status", "supersedes", "replaces", "obsoletes", "amends", "updates", "superseded_by")
 """Front matter that says how a document stands to others: a judge must see it, so it is put above the text."""
 
 _DATES = ("occurred_at", "date", "created")
 _TITLES = ("topic", "title")
 _TYPES = ("memory_type", "type")
+_DECISION_FIELDS = ("deciders", "decision_makers", "supersedes", "superseded_by")
+_DECISION_STATUSES = (
+    *("proposed", "accepted", "approved", "decided", "rejected"),
+    *("deprecated", "superseded", "replaced", "amended"),
+)
 _TAKEN = frozenset({*RELATIONS, *_DATES, *_TITLES, *_TYPES, "tags", "project", "metadata", "number"})
 
-_HEADING = re.compile(r"^(?:#[ \t]+(?P<hash>\S.*?)[ \t]*#*|(?P<under>\S.*)\n=+)[ \t]*$", re.MULTILINE)
+# Every pattern that meets a whole text takes time in proportion to it, however odd the text.
+_CODE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^(?:#[ \t]+(?P<hash>\S.*)|(?P<under>\S.*)\n=+[ \t]*)$", re.MULTILINE)
 _NUMBERED = re.compile(r"(?:ADR[-\s#]*)?(\d{1,5})(?:[.:)]|\s*[-–—:])\s+(\S.*)", re.IGNORECASE)
 _NUMBERED_STEM = re.compile(r"(?:adr[-_]?)?(\d{1,5})[-_ ]+(?!\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:[A-Za-z]+[-\s#]?)?(\d{1,5})")
 _DATE_LINE = re.compile(
-    r"^[ \t]*(?:[*+-][ \t]+)?\**_*date\**_*[ \t]*:[ \t]*\**[ \t]*(?P<line>\S.*)$"
-    r"|^#{2,6}[ \t]+date[ \t]*\n\s*(?P<section>\S.*)$",
+    r"^[ \t]*(?:[*+-][ \t]+)?\**_*date\**_*[ \t]*:(?P<line>.*)$|^#{2,6}[ \t]+date[ \t]*\n\s*(?P<section>\S.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\S+)?")
@@ -52,18 +59,10 @@ _STATUS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """What front matter gives to every memory of a file."""
+def markdown_memories(text: str, name: str, within: str = "") -> tuple[list[FileMemory], list[Refused]]:
+    """The memories of one file, and what could not be used without stopping the rest.
 
-    occurred_at: datetime | None
-    tags: tuple[str, ...]
-    project: str | None
-    metadata: dict[str, Scalar]
-
-
-def markdown_memories(text: str, name: str) -> tuple[list[FileMemory], list[Refused]]:
-    """The memories of one file, and what could not be used without stopping the rest. ``name`` is its path.
+    ``name`` is its path below the folder that was asked for, ``within`` that folder's own name.
 
     - An instruction file (AGENTS.md and the like) gives one memory of type preference for each paragraph and each
       list item, under the headings it stands under.
@@ -76,76 +75,73 @@ def markdown_memories(text: str, name: str) -> tuple[list[FileMemory], list[Refu
     """
     fields, body = front_matter(text)
     notices: list[Refused] = []
-    head = _head(fields, notices)
     path = PurePosixPath(name)
     if path.name.lower() in INSTRUCTION_FILES:
-        return _instructions(fields, body, head, name), notices
-    return _document(fields, body, head, path, notices), notices
+        return _instructions(fields, body, path, notices), notices
+    return _document(fields, body, path, within, notices), notices
 
 
-def _instructions(fields: Mapping[str, Field], body: str, head: Head, name: str) -> list[FileMemory]:
-    memory_type = _memory_type(fields) or "preference"
+def _instructions(
+    fields: Mapping[str, Field], body: str, path: PurePosixPath, notices: list[Refused]
+) -> list[FileMemory]:
+    filing = _filing(fields, "preference", None, notices)
     memories: list[FileMemory] = []
     for heading, block in blocks(body):
-        topic = heading or _text(fields, *_TITLES) or PurePosixPath(name).name
-        memories += parts(
-            *(topic, block, memory_type, head.occurred_at, head.tags, head.project, head.metadata),
-            name,
-            len(memories) + 1,
-        )
+        memories += parts(_one_line(heading) or path.name, block, filing, str(path), len(memories) + 1)
+    if not memories:
+        raise Refused("is empty", "content")
     return memories
 
 
 def _document(
-    fields: Mapping[str, Field], body: str, head: Head, path: PurePosixPath, notices: list[Refused]
+    fields: Mapping[str, Field], body: str, path: PurePosixPath, within: str, notices: list[Refused]
 ) -> list[FileMemory]:
-    heading = _HEADING.search(body)
     stated = _text(fields, *_TITLES)
-    title = stated or (heading["hash"] or heading["under"] if heading else None) or path.stem
-    number, title = _numbered(title, fields, path)
-    decision = _is_decision(fields, body, number, path)
-    occurred_at = head.occurred_at or (_date_line(body, notices) if decision else None)
-    lines = [
+    title = _one_line(stated or _heading(body) or path.stem) or path.name
+    number, unnumbered = _numbered(title, fields, path)
+    decision = _is_decision(fields, body, number, (within, *path.parts[:-1]))
+    dated = _date_line(body, notices) if decision and not any(name in fields for name in _DATES) else None
+    filing = _filing(fields, "decision" if decision else "note", dated, notices)
+    above = [
         f"{name.replace('_', ' ').capitalize()}: {_joined(fields[name])}" for name in RELATIONS if name in fields
     ]
-    if stated and len(stated) > TOPIC_LIMIT // 2 and stated not in body:
-        lines.insert(0, stated)
-    memory_type: MemoryType = _memory_type(fields) or ("decision" if decision else "note")
-    topic = f"ADR-{number:04d} {title}" if decision and number is not None else title
-    content = "\n\n".join(part for part in ("\n".join(lines), body.strip()) if part)
-    return parts(
-        *(topic, content, memory_type, head.occurred_at or occurred_at, head.tags, head.project, head.metadata),
-        str(path),
-        1,
-    )
+    if stated and len(stated) > LONG_TITLE:
+        above.insert(0, stated)
+    content = "\n\n".join(part for part in ("\n".join(above), body.strip()) if part)
+    topic = f"ADR-{number:04d} {unnumbered}" if decision and number is not None else title
+    return parts(topic, content, filing, str(path))
 
 
-def _head(fields: Mapping[str, Field], notices: list[Refused]) -> Head:
-    dated = next((name for name in _DATES if name in fields), None)
-    moment = as_moment(dated, _joined(fields[dated])) if dated else None
-    project = fields.get("project", "")
-    return Head(
-        occurred_at=moment,
+def _filing(
+    fields: Mapping[str, Field], default: MemoryType, dated: datetime | None, notices: list[Refused]
+) -> Filing:
+    moment = next((name for name in _DATES if name in fields), None)
+    return Filing(
+        memory_type=_memory_type(fields) or default,
+        occurred_at=as_moment(moment, _joined(fields[moment])) if moment else dated,
         tags=as_tags("tags", _entries(fields.get("tags", []))),
-        project=as_project("project", _joined(project)),
-        metadata=_metadata(fields, dated, notices),
+        project=as_project("project", _joined(fields.get("project", ""))),
+        metadata=_metadata(fields, moment, notices),
     )
 
 
 def _metadata(fields: Mapping[str, Field], dated: str | None, notices: list[Refused]) -> dict[str, Scalar]:
-    """The mapping ``metadata``, the relations, and every other field, as far as the limits allow: the rest is told."""
+    """The mapping ``metadata``, the relations and all other fields, as far as limits allow: the rest is told."""
     given = fields.get("metadata", {})
-    kept: dict[str, Scalar] = as_metadata("metadata", given) if isinstance(given, dict) else {}
+    if not isinstance(given, dict):
+        raise Refused("is no mapping", "metadata")
+    kept: dict[str, Scalar] = as_metadata("metadata", given)
     others = [name for name in fields if name in RELATIONS]
     others += [name for name in fields if name not in _TAKEN]
     others += [name for name in _DATES if name in fields and name != dated]
     others += [name for name in _TYPES if _named_otherwise(fields, name)]
     for name in others:
         value = whole(name, _joined(fields[name]))
-        if len(kept) >= METADATA_KEYS_LIMIT or size_of(kept | {name: value}) > METADATA_BYTES_LIMIT:
-            notices.append(Refused("does not fit into the metadata and was left out", name))
-        elif value:
-            kept.setdefault(whole("front matter", name), value)
+        more = kept | {whole("front matter", name): value}
+        if name in kept or len(more) > METADATA_KEYS_LIMIT or size_of(more) > METADATA_BYTES_LIMIT:
+            notices.append(Refused("does not fit into the metadata and was left out", _shown(name)))
+        else:
+            kept = more
     return kept
 
 
@@ -174,16 +170,28 @@ def _numbered(title: str, fields: Mapping[str, Field], path: PurePosixPath) -> t
     return (int(in_stem[1]) if in_stem else None), title
 
 
-def _is_decision(fields: Mapping[str, Field], body: str, number: int | None, path: PurePosixPath) -> bool:
-    filed = any(folder.lower() in DECISION_FOLDERS for folder in path.parts[:-1])
-    return "status" in fields or (number is not None and (filed or _STATUS.search(body) is not None))
+def _is_decision(fields: Mapping[str, Field], body: str, number: int | None, folders: Sequence[str]) -> bool:
+    """A note may have a status, too ("draft"): only that of a decision, or its other fields, make it one."""
+    status = _joined(fields.get("status", "")).lower()
+    if status.startswith(_DECISION_STATUSES) or any(name in fields for name in _DECISION_FIELDS):
+        return True
+    filed = any(folder.lower() in DECISION_FOLDERS for folder in folders)
+    marks = (filed, number is not None, _STATUS.search(body) is not None)
+    return sum(marks) >= 2
+
+
+def _heading(body: str) -> str | None:
+    """The first heading of the first level outside of code."""
+    found = _HEADING.search(_CODE.sub("", body))
+    return (found["under"] or heading_text(found["hash"])) if found else None
 
 
 def _date_line(body: str, notices: list[Refused]) -> datetime | None:
     line = _DATE_LINE.search(body)
-    if line is None:
+    stated = (line["line"] or line["section"] or "").strip(" \t*_") if line else ""
+    if not stated:
         return None
-    found = _DATE.match(line["line"] or line["section"])
+    found = _DATE.match(stated)
     if found is None:
         notices.append(Refused("is no date such as 2026-05-03, so the memory is dated now", "Date"))
         return None
@@ -196,8 +204,17 @@ def _text(fields: Mapping[str, Field], *names: str) -> str | None:
     return next((value for value in values if isinstance(value, str)), None)
 
 
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shown(name: str) -> str:
+    """A field's name for a message; one that could be a sentence is not repeated there."""
+    return name if len(name) <= 40 and name.isprintable() else "front matter"
+
+
 def _entries(value: Field) -> Sequence[str]:
-    return re.split(r"\s*,\s*", value) if isinstance(value, str) else list(value)
+    return value.split(",") if isinstance(value, str) else list(value)
 
 
 def _joined(value: Field) -> str:

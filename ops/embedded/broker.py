@@ -1,5 +1,6 @@
 """The embedded NATS server: its configuration, its port, its process."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -28,6 +29,7 @@ class NatsServer:
     stop_signals: StopSignals = ((signal.SIGTERM, 10.0), (signal.SIGKILL, 10.0))
 
     def __init__(self, folder: DataFolder, program: Path) -> None:
+        self.home = folder.root
         self._folder = folder
         self._program = program
         self.log = folder.logs / "nats.log"
@@ -80,7 +82,8 @@ class NatsServer:
             return False
         self.port, self.version = port, str(greeting.get("version", ""))
         if port != self._wanted_port:
-            write_atomically(self._folder.broker_port, str(port).encode())
+            with contextlib.suppress(OSError):  # a full disk: it will be another port next time
+                write_atomically(self._folder.broker_port, str(port).encode())
         return True
 
     def is_reachable(self) -> bool:
@@ -97,7 +100,9 @@ class NatsServer:
             return disk_full(self._folder.broker_store), False
         telling = [line for line in lines if "[FTL]" in line or "[ERR]" in line] or lines[-1:]
         reason = telling[-1] if telling else "it gave no reason"
-        return Unavailable(f"nats-server ended with status {status} while starting: {reason} (see {self.log})."), False
+        return Unavailable(
+            f"nats-server ended with status {status} while starting: {reason} (see {self.log})."
+        ), False
 
 
 def _read_port(path: Path) -> int | None:

@@ -17,6 +17,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 _LONGEST_PAUSE = 5.0
 _STABLE_AFTER = 10.0
+_LONGEST_WAIT_FOR_REMAINS = 60.0
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 
 StopSignals = Sequence[tuple[signal.Signals, float]]
@@ -27,6 +28,7 @@ class Program(Protocol):
     """What is particular about one server."""
 
     name: str
+    home: Path
     start_limit: float
     stop_signals: StopSignals
 
@@ -48,7 +50,12 @@ class Program(Protocol):
 
 
 def spawn(
-    arguments: Sequence[str | Path], *, folder: Path, log: int, account: Account | None, on_our_death: signal.Signals
+    arguments: Sequence[str | Path],
+    *,
+    folder: Path,
+    log: int,
+    account: Account | None,
+    on_our_death: signal.Signals,
 ) -> "subprocess.Popen[bytes]":
     """Start a server: nothing inherited but a few harmless variables, and not to outlive this process."""
     environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
@@ -61,8 +68,10 @@ def spawn(
         stdout=log,
         stderr=log,
         start_new_session=True,
-        preexec_fn=_die_with_parent(on_our_death),  # noqa: PLW1509 - the supervisor has no threads
-        **(account.popen_arguments() if account else {}),
+        preexec_fn=_die_with_parent(on_our_death),  # safe: the supervisor has no threads
+        user=account.as_user if account else None,
+        group=account.as_group if account else None,
+        extra_groups=account.as_groups if account else None,
     )
 
 
@@ -115,7 +124,7 @@ class KeptRunning:
             self._failed(error, now)
             return
         except OSError as error:
-            self._failed(explain_os_error(error, Path(str(error.filename or self.program.name))), now)
+            self._failed(explain_os_error(error, Path(str(error.filename or self.program.home))), now)
             return
         if self.process is not None:
             self.phase, self._since = "starting", now
@@ -126,7 +135,7 @@ class KeptRunning:
         if self._first_wait is None:
             self._first_wait = now
         self._next_try = now + 0.05
-        if now - self._first_wait > self.program.start_limit:
+        if now - self._first_wait > _LONGEST_WAIT_FOR_REMAINS:
             self._first_wait = None
             self._failed(Unavailable(f"Processes of an earlier {self.program.name} do not end."), now)
 

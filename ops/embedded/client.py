@@ -1,18 +1,17 @@
 """Joining the servers: start them on demand or share those that run."""
 
-import contextlib
 import os
-import pwd
+import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 from urllib.parse import quote
 
 from ...domain.errors import Misconfigured, Unavailable
-from .failure import Failure, explain_os_error
+from .account import Account
+from .failure import READY, Failure, account_name, explain_os_error
 from .folder import DataFolder
 from .locks import Lease, open_lock_file, try_lock
 from .postgres import PORT
@@ -22,6 +21,8 @@ from .state import State, read_current
 
 _POLL = 0.02
 _HOPELESS_AFTER = 3
+_TRIES = 5
+_ANSWER_LIMIT = 2.0
 _MODULE = f"{__package__}.supervisor"
 _PASSED_ON = (
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "XDG_RUNTIME_DIR", "LD_LIBRARY_PATH",
@@ -31,7 +32,7 @@ _PASSED_ON = (
 
 def database_url_of(socket_dir: str, user: str, password: str, database: str) -> str:
     """A URL for ``psycopg`` and other users of libpq."""
-    return f"postgresql://{user}:{password}@/{database}?host={quote(socket_dir, safe='')}&port={PORT}"
+    return f"postgresql://{user}:{password}@/{database}?host={quote(os.fsencode(socket_dir), safe='')}&port={PORT}"
 
 
 class EmbeddedServers:
@@ -84,30 +85,32 @@ class EmbeddedServers:
 def join(data_dir: Path | None = None, *, timeout: float = 60.0, linger: float = 2.0) -> EmbeddedServers:
     """Start the servers of ``data_dir`` or share those that run; returns when both answer.
 
-    Whoever starts them also says for how many seconds they outlive their last client (``linger``). Raises
-    Misconfigured or Unavailable as soon as it is known that they cannot be had, Unavailable after ``timeout`` seconds.
+    Whoever starts them also says for how many seconds they outlive their last client (``linger``).
+    Raises Misconfigured or Unavailable as soon as it is known that they cannot be had, and Unavailable after
+    ``timeout`` seconds.
     """
     folder = DataFolder.at(data_dir)
     folder.prepare()
     deadline = time.monotonic() + timeout
     try:
         lease = Lease(folder.clients_lock, timeout)
+        try:
+            return EmbeddedServers(folder, lease, _await_running(folder, deadline, timeout, linger))
+        except BaseException:
+            lease.release()
+            raise
     except OSError as error:
-        raise explain_os_error(error, folder.root) from None
-    try:
-        return EmbeddedServers(folder, lease, _await_running(folder, deadline, timeout, linger))
-    except BaseException:
-        lease.release()
-        raise
+        raise explain_os_error(error, Path(str(error.filename or folder.root))) from None
 
 
 def _await_running(folder: DataFolder, deadline: float, timeout: float, linger: float) -> State:
     seen = _failure_ident(folder)
     start: _Start | None = None
+    tries = 0
     try:
         while True:
             state = read_current(folder.state)
-            if state is not None and state.phase == "running":
+            if state is not None and state.phase == "running" and _answer(state):
                 return state
             if state is not None and state.failures >= _HOPELESS_AFTER:
                 raise Unavailable(f"The servers of {folder.root} do not come back: {state.last_error}")
@@ -115,9 +118,15 @@ def _await_running(folder: DataFolder, deadline: float, timeout: float, linger: 
                 if not start.goes_on():
                     start.close()
                     start = None
+                    tries += 1
             elif state is None:
                 if _failure_ident(folder) != seen:
                     _raise_failure(folder)
+                if tries >= _TRIES:
+                    raise Unavailable(
+                        f"The supervisor of the servers of {folder.root} ended {tries} times without a reason, as "
+                        f"if killed (see {folder.logs})."
+                    )
                 start = _Start.begin(folder, linger)
             if time.monotonic() > deadline:
                 raise Unavailable(
@@ -128,6 +137,18 @@ def _await_running(folder: DataFolder, deadline: float, timeout: float, linger: 
     finally:
         if start is not None:
             start.close()
+
+
+def _answer(state: State) -> bool:
+    """Whether both servers take a connection: their supervisor may not know yet that one has just died."""
+    try:
+        with socket.socket(socket.AF_UNIX) as database:
+            database.settimeout(_ANSWER_LIMIT)
+            database.connect(f"{state.socket_dir}/.s.PGSQL.{PORT}")
+        with socket.create_connection(("127.0.0.1", state.broker_port or 0), timeout=_ANSWER_LIMIT):
+            return True
+    except OSError:
+        return False
 
 
 def _failure_ident(folder: DataFolder) -> str | None:
@@ -155,11 +176,8 @@ class _Start:
 
     @classmethod
     def begin(cls, folder: DataFolder, linger: float) -> "_Start | None":
-        """Start a supervisor, unless another client is at it. Raises Misconfigured or Unavailable."""
-        try:
-            lock = open_lock_file(folder.start_lock)
-        except OSError as error:
-            raise explain_os_error(error, folder.root) from None
+        """Start a supervisor, unless another client is at it. Raises Misconfigured or OSError."""
+        lock = open_lock_file(folder.start_lock)
         if not try_lock(lock):
             os.close(lock)
             return None
@@ -180,7 +198,7 @@ class _Start:
         failure = Failure.from_json(lines[-1]) if lines else None
         if failure is not None:
             raise failure.as_error()
-        if lines and lines[-1] != "ready":
+        if lines and lines[-1] != READY:
             raise Unavailable(f"The supervisor of the embedded servers did not start: {lines[-1]}")
         return False  # it is ready, or there was another, or it was killed
 
@@ -192,23 +210,28 @@ class _Start:
 
 def _spawn_supervisor(folder: DataFolder, linger: float) -> int:
     """Start a supervisor and answer the stream on which it reports."""
+    owner = _owner_of(folder)
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     try:
         started = subprocess.Popen(
-            [sys.executable, "-m", _MODULE, folder.root, "--linger", f"{linger:g}"],
-            cwd="/",
+            # -P: no module of the caller's working directory may stand in for one of ours.
+            [sys.executable, "-P", "-m", _MODULE, folder.root, "--linger", f"{linger:g}"],
             env=_environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=writer,
             start_new_session=True,
-            **_as_owner(folder),
+            user=owner.as_user if owner else None,
+            group=owner.as_group if owner else None,
+            extra_groups=owner.as_groups if owner else None,
         )
         started.wait()  # it forks at once and goes on by itself
     except OSError as error:
         os.close(reader)
-        raise Misconfigured(f"The supervisor could not be started with {sys.executable}: {error.strerror}.") from None
+        raise Misconfigured(
+            f"The supervisor could not be started with {sys.executable}: {error.strerror}."
+        ) from None
     finally:
         os.close(writer)
     return reader
@@ -223,14 +246,9 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _as_owner(folder: DataFolder) -> dict[str, Any]:
+def _owner_of(folder: DataFolder) -> Account | None:
     """Root works on another account's data directory as that account, whose files stay its own."""
     owner = folder.root.stat()
     if os.geteuid() != 0 or owner.st_uid == 0:
-        return {}
-    groups: list[int] = []
-    with contextlib.suppress(KeyError):
-        groups = os.getgrouplist(pwd.getpwuid(owner.st_uid).pw_name, owner.st_gid)
-    return {"user": owner.st_uid, "group": owner.st_gid, "extra_groups": groups}
-
-
+        return None
+    return Account(account_name(owner.st_uid), owner.st_uid, owner.st_gid)

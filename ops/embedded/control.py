@@ -1,6 +1,7 @@
 """Acts on a data directory's servers from outside: watch, hold, stop, discard."""
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ from .failure import Failure, explain_os_error
 from .folder import DataFolder
 from .locks import Lease
 from .logs import lines_since
-from .placement import recorded_cluster
+from .placement import CLUSTERS_FOLDER, recorded_cluster
 from .postgres import SUPERUSER
 from .secret_files import read_secret
 from .state import ServerState, State, read_current, read_last
@@ -126,17 +127,26 @@ def stop(data_dir: Path | None = None, timeout: float = 60.0) -> bool:
 
 
 def discard(data_dir: Path, timeout: float = 60.0) -> None:
-    """Stop the servers and delete the data directory with everything in it, wherever the database files lie."""
+    """Stop the servers and delete their data for good, wherever the database files lie.
+
+    Only what the servers made is deleted; the data directory itself, too, if nothing else is in it.
+    """
     stop(data_dir, timeout)
     folder = DataFolder.at(data_dir)
-    cluster = recorded_cluster(folder)
+    outside = recorded_cluster(folder).parent
     try:
-        if cluster != folder.cluster and cluster.parent.exists():
-            shutil.rmtree(cluster.parent)
-        if folder.root.exists():
-            shutil.rmtree(folder.root)
+        if outside.parent == CLUSTERS_FOLDER and outside.exists():
+            shutil.rmtree(outside)
+        for path in folder.contents():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            folder.root.rmdir()
     except OSError as error:
-        raise explain_os_error(error, folder.root) from None
+        if error.errno != errno.ENOTEMPTY:  # files of others stay, and the folder with them
+            raise explain_os_error(error, Path(str(error.filename or folder.root))) from None
 
 
 def superuser_url(data_dir: Path | None = None) -> str:
@@ -165,11 +175,15 @@ def _ask_to_stop(folder: DataFolder, state: State) -> None:
     except FileNotFoundError:
         command = b""
     if b"embedded.supervisor" not in command and _current(folder) == state:
-        raise Misconfigured(
-            f"The servers of {folder.root} were started in another container. Stop them there."
-        )
-    with contextlib.suppress(ProcessLookupError):
+        raise Misconfigured(f"The servers of {folder.root} were started in another container. Stop them there.")
+    try:
         os.kill(state.supervisor_pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return  # it ended meanwhile
+    except PermissionError:
+        raise Misconfigured(
+            f"The servers of {folder.root} run as another account. Stop them as that account or as root."
+        ) from None
 
 
 def _server(current: State | None, known: State | None, name: str) -> ServerState:

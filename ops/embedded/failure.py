@@ -12,6 +12,9 @@ from pathlib import Path
 from ...domain.errors import LethelogError, Misconfigured, Unavailable
 from .files import write_atomically
 
+READY = "ready"
+"""What a supervisor reports to the client that started it, where it does not report a failure."""
+
 _DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -38,7 +41,7 @@ def explain_os_error(error: OSError, path: Path) -> LethelogError:
     if error.errno in (errno.EACCES, errno.EPERM):
         who = account_name(os.geteuid())
         return Misconfigured(
-            f"The account {who} may not write {path}{_owner_note(path)}. Give it that right {elsewhere}.",
+            f"The account {who} may not use {path}{_owner_note(path)}. Give it that right {elsewhere}.",
             path=str(path),
         )
     if error.errno in (errno.ENOTDIR, errno.EEXIST):

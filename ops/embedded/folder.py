@@ -30,9 +30,14 @@ class DataFolder:
     def at(cls, data_dir: Path | None) -> "DataFolder":
         """The folder named, or the default one. Raises Misconfigured for a name no server could use."""
         path = Path(data_dir) if data_dir is not None else default_data_dir()
-        if not str(path).isprintable() and any(ord(letter) < 32 or ord(letter) == 127 for letter in str(path)):
+        if any(ord(letter) < 32 or ord(letter) == 127 for letter in str(path)):
             raise Misconfigured(f"The data directory {str(path)!r} has a control character in its name.")
-        return cls(path.expanduser().resolve())
+        try:
+            return cls(path.expanduser().resolve())
+        except OSError as error:
+            raise explain_os_error(error, path) from None
+        except RuntimeError as error:  # a loop of links, or ~ without a home
+            raise Misconfigured(f"The data directory {path} cannot be found: {error}") from None
 
     @property
     def secrets(self) -> Path:
@@ -103,6 +108,15 @@ class DataFolder:
     def start_lock(self) -> Path:
         """Held by the one client that is starting a supervisor."""
         return self.root / "start.lock"
+
+    def contents(self) -> list[Path]:
+        """Everything the servers put into the directory, as far as it exists."""
+        names = (
+            *("secrets", "pg", "js", "run", "ports", "logs", "placement.json", "nats.conf", "nats.port", "hold"),
+            *("state.json", "failure.json", "supervisor.lock", "clients.lock", "start.lock", "cluster.lock"),
+        )
+        drafts = [*self.root.glob("pg.partial-*"), *self.root.glob(".*.*.*")]
+        return [path for name in names if (path := self.root / name).exists()] + drafts
 
     def prepare(self) -> None:
         """Make the directory if need be. Raises Misconfigured or Unavailable when it cannot be used."""

@@ -29,6 +29,18 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     return True
 
 
+def acquire(path: Path, patience: float) -> int | None:
+    """Take the lock ``path``, waiting ``patience`` seconds for a holder that is about to end; None if it stays."""
+    lock = open_lock_file(path)
+    deadline = time.monotonic() + patience
+    while not try_lock(lock):
+        if time.monotonic() > deadline:
+            os.close(lock)
+            return None
+        time.sleep(0.02)
+    return lock
+
+
 def unlock(descriptor: int) -> None:
     """Give the lock back, keeping the file open."""
     fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -16,6 +16,9 @@ from .failure import explain_os_error
 from .files import write_atomically
 from .folder import DataFolder
 
+CLUSTERS_FOLDER = ROOTS_FOLDER / "clusters"
+"""Database files of data directories in which root's database account cannot work."""
+
 _LONGEST_SOCKET_PATH = 107  # bytes, of the 108 in sockaddr_un with the closing zero
 _SOCKET = ".s.PGSQL.5432"
 
@@ -27,6 +30,11 @@ class Placement:
     account: Account
     cluster: Path
     sockets: Path
+
+    @property
+    def lock(self) -> Path:
+        """Held by whoever runs a server here: a copied data directory names the same database files."""
+        return self.cluster.parent / "cluster.lock"
 
     @property
     def socket(self) -> Path:
@@ -72,9 +80,9 @@ def place(folder: DataFolder) -> Placement:
 
 
 def _place_outside(folder: DataFolder) -> Path:
-    outside = ROOTS_FOLDER / "clusters" / secrets.token_hex(8)
+    outside = CLUSTERS_FOLDER / secrets.token_hex(8)
     try:
-        for level in (ROOTS_FOLDER, outside.parent, outside):
+        for level in (ROOTS_FOLDER, CLUSTERS_FOLDER, outside):
             if not level.is_dir():
                 level.mkdir(parents=True)
                 level.chmod(0o711)
@@ -106,7 +114,10 @@ def _runtime_folders(account: Account) -> list[Path]:
 
 
 def _fits(sockets: Path) -> bool:
-    return len(os.fsencode(sockets / _SOCKET)) <= _LONGEST_SOCKET_PATH
+    try:
+        return len(str(sockets / _SOCKET).encode()) <= _LONGEST_SOCKET_PATH
+    except UnicodeEncodeError:  # bytes that are not UTF-8, which no connection URL can hold
+        return False
 
 
 def _make_private(path: Path, account: Account) -> Path:

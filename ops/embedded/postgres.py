@@ -1,6 +1,8 @@
 """The embedded PostgreSQL: its files, its settings, its process."""
 
+import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -25,7 +27,7 @@ PORT = 5432
 _DRAFT = "pg.partial-"
 _NO_SPACE = "No space left on device"
 _LITTLE = 32 * 1024 * 1024
-_PASSING = ("pre-existing shared memory block", 'lock file "postmaster.pid" already exists')
+_PASSING = re.compile(r'pre-existing shared memory block|lock file ".*" already exists')
 
 # Defaults for a small machine, written into postgresql.conf, where the owner of the data may change them.
 _DEFAULTS = {
@@ -59,7 +61,7 @@ class PostgresServer:
     """The database server of one data directory."""
 
     name = "postgres"
-    start_limit = 60.0
+    start_limit = 3600.0  # after a crash it recovers first, which must not be cut short
     stop_signals: StopSignals = (
         (signal.SIGINT, 30.0),  # fast: end sessions, write a checkpoint
         (signal.SIGQUIT, 10.0),  # immediate: the next start recovers
@@ -67,6 +69,7 @@ class PostgresServer:
     )
 
     def __init__(self, folder: DataFolder, placement: Placement, programs: PostgresPrograms) -> None:
+        self.home = folder.root
         self.placement = placement
         self._programs = programs
         self._secrets = folder.secrets
@@ -160,7 +163,9 @@ class PostgresServer:
                 cwd=draft,
                 env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
                 pass_fds=(reader,),
-                **account.popen_arguments(),
+                user=account.as_user,
+                group=account.as_group,
+                extra_groups=account.as_groups,
             )
         finally:
             os.close(reader)
@@ -169,7 +174,7 @@ class PostgresServer:
 
     def launch(self) -> "subprocess.Popen[bytes] | None":
         """Start the server, once nothing of an earlier one is left."""
-        if (self.placement.cluster / "postmaster.pid").exists() and not self._clear_remains():
+        if not self._clear_remains():
             return None
         quoted = str(self.placement.sockets).replace('"', '""')
         settings = {**_FIXED, "unix_socket_directories": f'"{quoted}"'}
@@ -202,7 +207,8 @@ class PostgresServer:
             self._waits_for_remains += 1
             if self._waits_for_remains % 200 == 0:  # about ten seconds: they do not see that they are orphans
                 for pid in remains:
-                    os.kill(pid, signal.SIGQUIT)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGQUIT)
             return False
         self._waits_for_remains = 0
         for stale in (
@@ -228,7 +234,7 @@ class PostgresServer:
     def why_ended(self, status: int) -> tuple[LethelogError, bool]:
         """The reason by its own log."""
         lines = lines_since(self.log, self._log_offset)
-        passes = any(phrase in line for line in lines for phrase in _PASSING)
+        passes = any(_PASSING.search(line) for line in lines)
         return self._explain(lines, f"postgres ended with status {status} while starting"), passes
 
     def _explain(self, lines: list[str], what: str) -> LethelogError:

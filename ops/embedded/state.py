@@ -4,6 +4,7 @@ The file is locked by its writer before it appears under its name, so its conten
 lock is held: a file left by a killed supervisor or by the time before a reboot is recognised without pids.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -100,6 +101,11 @@ class StateFile:
         self._path = path
         self._descriptor: int | None = None
         self._published: State | None = None
+
+    def withdraw(self) -> None:
+        """Let nothing be read any more."""
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
 
     def publish(self, state: State) -> None:
         """Put ``state`` in place of the last one, in one step. Raises OSError and leaves the last one then."""

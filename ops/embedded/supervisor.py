@@ -7,8 +7,6 @@ It detaches from whoever started it, holds an exclusive lock, keeps both servers
 import argparse
 import contextlib
 import os
-import selectors
-import signal
 import sys
 import time
 import traceback
@@ -16,31 +14,30 @@ import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ...domain.errors import LethelogError
+from ...domain.errors import LethelogError, Misconfigured
 from .binaries import PostgresPrograms, find_nats_server, find_postgres
 from .broker import NatsServer
 from .child import KeptRunning, stop_all
-from .failure import Failure, explain_os_error
+from .daemon import StopRequest, detach, log_to, say
+from .failure import READY, Failure, explain_os_error
 from .folder import DataFolder
-from .locks import open_lock_file, try_lock, unlock
-from .logs import bound_log, open_log, stamped
+from .locks import acquire, open_lock_file, try_lock, unlock
+from .logs import bound_log
 from .placement import Placement, place
 from .postgres import PostgresServer
 from .provision import provision
 from .state import Phase, ServerState, State, StateFile
 
-READY = "ready"
-"""What the supervisor writes to the stream it was given for errors, once the servers answer."""
-
 _WATCHING_PAUSE = 0.25
 _STARTING_PAUSE = 0.015
 _LOG_CHECK_EVERY = 60.0
+_PATIENCE = 5.0
 
 
 class Supervisor:
     """Runs the servers of one data directory. Exists only while the exclusive lock is held."""
 
-    def __init__(self, folder: DataFolder, linger: float, supervisor_lock: int) -> None:
+    def __init__(self, folder: DataFolder, linger: float, supervisor_lock: int, stop_request: StopRequest) -> None:
         self._folder = folder
         self._linger = linger
         self._lock = supervisor_lock
@@ -50,12 +47,14 @@ class Supervisor:
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._phase: Phase = "starting"
         self._placement: Placement | None = None
+        self._cluster_lock: int | None = None
         self._programs: PostgresPrograms | None = None
         self._broker: NatsServer | None = None
         self._children: list[KeptRunning] = []
-        self._last_held = time.monotonic()
+        self._unused_since: float | None = None
         self._logs_checked = 0.0
-        self.stop_requested = False
+        self._publishing_failed = False
+        self._stop_request = stop_request
 
     def start(self) -> None:
         """Return when both servers answer and the database is set up, or a stop was asked for.
@@ -66,6 +65,7 @@ class Supervisor:
         self._publish()
         nats_server = find_nats_server()
         self._placement = place(folder)
+        self._lock_cluster(self._placement)
         self._programs = find_postgres(self._placement.account)
         postgres = PostgresServer(folder, self._placement, self._programs)
         self._broker = NatsServer(folder, nats_server)
@@ -73,20 +73,20 @@ class Supervisor:
         self._children[0].tick()  # it starts while the database files are made
         postgres.prepare_files()
         self._children.append(KeptRunning(postgres))
-        while not self.stop_requested and not all(child.phase == "up" for child in self._children):
+        while not self._stop_request.made and not all(child.phase == "up" for child in self._children):
             for child in self._children:
                 child.tick()
                 if child.failures and not child.has_been_up and child.last_error is not None:
                     raise child.last_error
-            time.sleep(_STARTING_PAUSE)
-        if not self.stop_requested:
+            self._stop_request.sleep(_STARTING_PAUSE)
+        if not self._stop_request.made:
             provision(folder.secrets, self._placement)
             self._phase = "running"
             self._publish()
 
-    def watch(self, selector: selectors.BaseSelector) -> None:
+    def watch(self) -> None:
         """Keep the servers running until they are to stop."""
-        while not self.stop_requested:
+        while not self._stop_request.made:
             for child in self._children:
                 child.tick()
             healthy = all(child.phase == "up" for child in self._children)
@@ -95,23 +95,35 @@ class Supervisor:
             if self._is_unused() or self._is_orphaned():
                 break
             self._bound_logs()
-            for key, _ in selector.select(_WATCHING_PAUSE if healthy else _STARTING_PAUSE):
-                os.read(key.fd, 512)
+            self._stop_request.sleep(_WATCHING_PAUSE if healthy else _STARTING_PAUSE)
 
     def stop(self) -> None:
         """Stop the servers."""
         self._phase = "stopping"
         self._try_to_publish()
         stop_all(self._children)
+        if self._placement and self._placement.sockets.parent != self._placement.cluster.parent:
+            with contextlib.suppress(OSError):  # leave nothing in a folder shared with others
+                self._placement.sockets.rmdir()
+
+    def _lock_cluster(self, placement: Placement) -> None:
+        self._cluster_lock = acquire(placement.lock, _PATIENCE)
+        if self._cluster_lock is None:
+            raise Misconfigured(
+                f"The database files in {placement.cluster} are in use by another data directory. If "
+                f"{self._folder.root} is a copy, delete its placement.json to begin with an empty database."
+            )
 
     def _is_unused(self) -> bool:
         """Whether to stop for lack of use. If so, clients that come from now on read that we are stopping."""
         now = time.monotonic()
         if not try_lock(self._clients):
-            self._last_held = now
+            self._unused_since = None
             return False
         try:
-            if now - self._last_held < self._linger or self._folder.hold.exists():
+            if self._unused_since is None:
+                self._unused_since = now
+            if now - self._unused_since < self._linger or self._folder.hold.exists():
                 return False
             # Still under the lock: whoever gets a lease after this reads the new state.
             self._phase = "stopping"
@@ -139,8 +151,13 @@ class Supervisor:
     def _try_to_publish(self) -> None:
         try:
             self._publish()
+            self._publishing_failed = False
         except OSError as error:
-            say(f"the state could not be published: {error.strerror}")
+            if not self._publishing_failed:
+                say(f"the state could not be published: {error.strerror}")
+            self._publishing_failed = True
+            if self._phase == "stopping":
+                self._state_file.withdraw()  # no client may read that we run; this needs no space
 
     def _publish(self) -> None:
         errors = [child.last_error for child in self._children if child.last_error is not None]
@@ -170,79 +187,24 @@ class Supervisor:
         )
 
 
-def say(text: str) -> None:
-    """Write a line to the supervisor's log, which is its error stream; a full disk is no reason to fail."""
-    with contextlib.suppress(OSError):
-        print(stamped(text), file=sys.stderr, flush=True)
-
-
-def _detach() -> None:
-    """Stop being the child of whoever started us, so that no zombie is left to them."""
-    if os.fork() != 0:
-        os._exit(0)
-    os.umask(0o077)
-    os.chdir("/")
-
-
-def _log_to(folder: DataFolder) -> None:
-    folder.logs.mkdir(mode=0o700, exist_ok=True)
-    path = folder.logs / "supervisor.log"
-    bound_log(path)
-    log = open_log(path)
-    os.dup2(log, 2)
-    os.close(log)
-
-
-def _acquire(path: Path, patience: float) -> int | None:
-    lock = open_lock_file(path)
-    deadline = time.monotonic() + patience
-    while not try_lock(lock):
-        if time.monotonic() > deadline:
-            os.close(lock)
-            return None
-        time.sleep(0.02)
-    return lock
-
-
-def _listen_for_signals() -> tuple[selectors.BaseSelector, list[Supervisor]]:
-    """A selector that wakes when a child ends or a stop is asked for, and the list to put the supervisor into."""
-    told: list[Supervisor] = []
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-
-    def request_stop(*_: object) -> None:
-        for supervisor in told:
-            supervisor.stop_requested = True
-
-    signal.signal(signal.SIGTERM, request_stop)
-    signal.signal(signal.SIGINT, request_stop)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    selector = selectors.DefaultSelector()
-    selector.register(reader, selectors.EVENT_READ)
-    return selector, told
-
-
 def _supervise(folder: DataFolder, linger: float, report: int) -> int:
     supervisor: Supervisor | None = None
     try:
-        lock = _acquire(folder.supervisor_lock, patience=5.0)
+        lock = acquire(folder.supervisor_lock, _PATIENCE)
         if lock is None:
             return 0  # another one is there, which is just as well
-        _log_to(folder)
+        log_to(folder)
         for draft in folder.root.glob(".*.json.*"):
             draft.unlink(missing_ok=True)
-        selector, told = _listen_for_signals()
-        supervisor = Supervisor(folder, linger, lock)
-        told.append(supervisor)
+        stop_request = StopRequest()
+        supervisor = Supervisor(folder, linger, lock, stop_request)
         say(f"starting in {folder.root}")
         supervisor.start()
-        folder.failure.unlink(missing_ok=True)
-        _tell(report, READY)
-        say("running")
-        supervisor.watch(selector)
+        if not stop_request.made:
+            folder.failure.unlink(missing_ok=True)
+            _tell(report, READY)
+            say("running")
+            supervisor.watch()
         say("stopping")
         supervisor.stop()
         say("stopped")
@@ -277,7 +239,7 @@ def main() -> int:
     parser.add_argument("data", type=Path)
     parser.add_argument("--linger", type=float, default=2.0)
     arguments = parser.parse_args()
-    _detach()
+    detach()
     report = os.dup(2)
     return _supervise(DataFolder(arguments.data), arguments.linger, report)
 

@@ -1,12 +1,14 @@
 """Vectors for text a model does not know: hashed character n-grams.
 
-A vocabulary ends somewhere. Ethiopic, emoji or a rare ideograph reach a model as one "unknown" token or as bare bytes,
-so that everything written in them would look alike; a fixed vector for such text would make unrelated memories
-perfect duplicates. Here two unknown texts are as similar as the letters they share, and in expectation orthogonal to
-everything else. That is spelling, not meaning, and it is honest about it.
+A vocabulary ends somewhere. Ethiopic, emoji or a rare ideograph reach a model as one "unknown" token or as bare
+bytes, so that everything written in them looks alike; and a fixed vector for such text would make unrelated
+memories perfect duplicates. Here two unknown texts are as similar as the letters they share, and in expectation
+orthogonal to everything else. That is spelling, not meaning.
 """
 
 import unicodedata
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,55 +16,58 @@ from numpy.typing import NDArray
 from .port import unit
 
 RULE = "chars1"
-"""Version of the rule below; part of the ``model`` of every embedder that uses it."""
+"""Version of the rules below; part of the ``model`` of every embedder that uses them."""
 
 _LENGTHS = (1, 2, 3)
-_PLACES = 4
+_CHUNK = 4096
+"""N-grams expanded at a time: bounds the memory that a long text takes."""
 _EDGE = 0x110000
-"""Marks the start and end of a word; one past the last code point, so no text contains it."""
+"""Marks the start and the end of a word; one past the last code point, so no text contains it."""
+_LETTERS_PER_TOKEN = 4
+"""An English token is about four letters long."""
 
 
-def character_vector(words: list[str], dimensions: int) -> NDArray[np.float32]:
-    """The unit vector of some words by their character 1-, 2- and 3-grams, case folded; shape (dimensions,).
+def character_vector(words: Sequence[str], dimensions: int) -> NDArray[np.float32]:
+    """The unit vector of words by their character 1-, 2- and 3-grams, case folded; shape (dimensions,).
 
-    Deterministic, the same on every machine. No words, or only empty ones, give one fixed vector: all blank texts are
-    the same text.
+    Each n-gram has a direction of its own, a corner of the cube that its hash chooses; the text adds up those of
+    its n-grams, each weighing the square root of its count. Deterministic, and the same on every machine. No
+    words, or only empty ones, give one fixed vector: all blank texts are the same text.
     """
-    features = np.concatenate([_features(_folded(word)) for word in words or [""]])
+    found = np.concatenate([_features(_folded(word)) for word in words or [""]])
+    features, counts = np.unique(found, return_counts=True)
     total = np.zeros(dimensions, dtype=np.float64)
-    for place in range(_PLACES):
-        part = (features >> np.uint64(16 * place)) & np.uint64(0xFFFF)
-        sign = np.where(part & np.uint64(1), 1.0, -1.0)
-        total += np.bincount(
-            (part >> np.uint64(1)).astype(np.int64) % dimensions, weights=sign, minlength=dimensions
-        )
+    for start in range(0, len(features), _CHUNK):
+        part = slice(start, start + _CHUNK)
+        total += np.sqrt(counts[part]) @ _corners(features[part], dimensions)
     if not total.any():
-        # Opposite signs met at every place: possible, if hardly ever. One place stands for the whole text then.
-        total[int(features.sum() % np.uint64(dimensions))] = 1.0
+        # Two n-grams with opposite corners and nothing else: hardly ever, but possible. One speaks for both then.
+        total = _corners(features[:1], dimensions)[0]
     return unit(total)
 
 
 def blended(
-    known: NDArray[np.floating], tokens: float, unknown: list[str], dimensions: int
+    known: NDArray[np.floating[Any]], tokens: int, unknown: Sequence[str], dimensions: int
 ) -> NDArray[np.float32]:
-    """The unit vector of a text of which a model knows only a part.
+    """The unit vector of a text of which a model knows a part; shape (dimensions,).
 
-    ``known`` is the model's vector (any length but 0) of ``tokens`` tokens it knows; ``unknown`` are the words it does
-    not. Each side weighs as many tokens as it has, an unknown character counting as one, so that one emoji does not
-    move a sentence and one English word does not decide an Amharic text.
+    ``known`` is the model's vector, of any length, of the ``tokens`` tokens that it knows; ``unknown`` are the
+    words that it does not. Both sides weigh by their number of tokens, an unknown word counting as one per four
+    characters begun: so three emoji hardly move a sentence, and a lone English word does not decide what an
+    Amharic text is about.
     """
-    characters = sum(map(len, unknown))
+    missing = sum(-(-len(word) // _LETTERS_PER_TOKEN) for word in unknown)
     length = float(np.linalg.norm(known))
-    if not characters and length > 0:
-        return unit(known)
-    if not tokens or length == 0:
+    if not tokens or not length:
         return character_vector(unknown, dimensions)
+    if not missing:
+        return unit(known)
     mixture = (tokens / length) * np.asarray(known, dtype=np.float64)
-    return unit(mixture + characters * character_vector(unknown, dimensions).astype(np.float64))
+    return unit(mixture + missing * character_vector(unknown, dimensions).astype(np.float64))
 
 
 def _folded(word: str) -> NDArray[np.uint64]:
-    letters = unicodedata.normalize("NFKC", word.casefold())
+    letters = unicodedata.normalize("NFKC", word).casefold()
     return np.array([_EDGE, *map(ord, letters), _EDGE], dtype=np.uint64)
 
 
@@ -71,9 +76,7 @@ def _features(letters: NDArray[np.uint64]) -> NDArray[np.uint64]:
     found: list[NDArray[np.uint64]] = []
     for length in _LENGTHS:
         source = letters[1:-1] if length == 1 else letters
-        count = len(source) - length + 1
-        if count < 1:
-            continue
+        count = max(0, len(source) - length + 1)
         state = np.full(count, length, dtype=np.uint64)
         for offset in range(length):
             state = _mixed(state ^ source[offset : offset + count])
@@ -81,8 +84,16 @@ def _features(letters: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return np.concatenate(found)
 
 
+def _corners(features: NDArray[np.uint64], dimensions: int) -> NDArray[np.float64]:
+    """A pseudo-random vector of −1 and 1 for each hash; shape (len(features), dimensions)."""
+    words = np.arange(1, -(-dimensions // 64) + 1, dtype=np.uint64)
+    bits = _mixed(features[:, None] ^ _mixed(words)[None, :]).astype("<u8")
+    signs = np.unpackbits(bits.view(np.uint8), axis=1)[:, :dimensions]
+    return signs.astype(np.float64) * 2 - 1
+
+
 def _mixed(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The splitmix64 finaliser: every bit of the input moves about half of the bits of the output."""
+    """The splitmix64 step: each bit of the input moves about half of the bits of the output."""
     state = state + np.uint64(0x9E3779B97F4A7C15)
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

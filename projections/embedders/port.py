@@ -1,14 +1,14 @@
-"""The port: what every embedder promises, and the two steps all of them share.
+"""The port: what every embedder promises, and the small steps all of them share.
 
-An embedding is derived from a memory and is as private as the memory itself: it is never put into an event, a log
-line or an error message, and it goes when the memory is erased. Vectors of two models never meet in one comparison;
-``Embedder.model`` is the name they are kept apart by.
+An embedding is derived from a memory and is as private as the memory itself: it is never put into an event, a
+log line or an error message, and it goes when the memory is erased. Vectors of two models never meet in one
+comparison; ``Embedder.model`` is the name they are kept apart by.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from ...domain.errors import Unavailable
 
 Vectors = NDArray[np.float32]
-"""Shape (n, dimensions), one unit-length row per text."""
+"""Shape (n, dimensions): one row of length 1 per text."""
 
 
 class Embedder(ABC):
     """Turns texts into unit vectors whose dot product is their cosine similarity.
 
     Attributes:
-        model: identity stored beside every vector. Two embedders have the same ``model`` exactly if they give the
-            same vectors, so it names the weights, their version, and the version of the rule that pools a text into
-            one vector. A stored vector of another ``model`` is not comparable and has to be computed anew.
+        model: identity stored beside every vector. Equal identities mean equal vectors: it names the weights,
+            their version, and the version of each rule on the way from a text to its vector. A stored vector of
+            another ``model`` is not comparable and has to be computed anew.
         dimensions: length of every vector.
 
     An embedder is synchronous and is called from worker threads, several at a time.
@@ -38,9 +38,9 @@ class Embedder(ABC):
     def embed(self, texts: Sequence[str]) -> Vectors:
         """One vector per text, in order; shape (len(texts), dimensions), float32, finite, every row of length 1.
 
-        The vector of a text does not depend on the texts it is embedded with. No text is cut: one longer than the
-        model's window is read window by window and pooled. A text of which the model knows nothing, even an empty
-        one, has a vector too.
+        The vector of a text does not depend on the texts it is embedded with. No text is cut: one longer than
+        the model's window is read window by window and pooled (``windows``). A text of which the model knows
+        nothing, even an empty one, has a vector too (``character_hashing``).
 
         Raises:
             Unavailable: a server does not answer, or answers with something that is not vectors; or closed.
@@ -63,15 +63,20 @@ class Embedder(ABC):
         return f"<{type(self).__name__} {self.model}>"
 
 
-def checked(texts: Sequence[str]) -> list[str]:
-    """The texts as a list. A bare string is refused: it is a sequence too, and would be embedded letter by letter."""
+def listed(texts: Sequence[str]) -> list[str]:
+    """The texts as a list. A bare string is refused: being a sequence too, it would be embedded by letters."""
     if isinstance(texts, str):
         raise TypeError("embed() takes a list of texts; put a single text into a list")
     return list(texts)
 
 
-def unit(vector: NDArray[np.floating]) -> NDArray[np.float32]:
-    """The vector scaled to length 1, computed in double precision so that equal input gives equal bits."""
+def stacked(rows: Sequence[NDArray[np.float32]], dimensions: int) -> Vectors:
+    """The rows as one array; no rows give shape (0, dimensions)."""
+    return np.stack(rows) if rows else np.empty((0, dimensions), dtype=np.float32)
+
+
+def unit(vector: NDArray[np.floating[Any]]) -> NDArray[np.float32]:
+    """A vector other than zero, scaled to length 1."""
     wide = np.asarray(vector, dtype=np.float64)
     return (wide / np.linalg.norm(wide)).astype(np.float32)
 

@@ -150,7 +150,9 @@ class JudgeContract:
             if isinstance(answer, Answer):
                 assert verdict_of(item, answer).action in ("keep", "conflict")
 
-    async def test_errors_and_reasons_hold_no_content(self, judge: Judge, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_errors_and_reasons_hold_no_content(
+        self, judge: Judge, caplog: pytest.LogCaptureFixture
+    ) -> None:
         caplog.set_level("DEBUG")
         shown: list[str] = [repr(judge), judge.identity, judge.unavailable_because or ""]
         try:

@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 from jevcompat.mock import MockConfig, respond
+from lethelog.domain.errors import LethelogError
 from lethelog.domain.judging import Answer, Item, Judge, JudgeRejected, NoVerdict
 from lethelog.handlers.judges.systemone import questions_of
 from lethelog.handlers.judges.systemone_judge import SystemOneJudge
@@ -43,11 +44,12 @@ class TestSystemOneMalformed(JudgeContract):
         return judge_that_hears(b"<html>")
 
 
-class TestSystemOneRejected(JudgeContract):
-    @pytest.fixture
-    def judge(self) -> Judge:
-        body = json.dumps({"detail": {"error_type": "authentication_error", "message": f"seen: {SECRET}"}})
-        return judge_that_hears(body.encode(), status=401)
+async def test_a_server_that_quotes_the_request_in_its_error_is_not_repeated() -> None:
+    body = json.dumps({"detail": {"error_type": "authentication_error", "message": f"seen: {SECRET}"}})
+    with pytest.raises(JudgeRejected) as caught:
+        await judge_that_hears(body.encode(), status=401).decide(request_of(PAIR))
+    assert caught.value.details == {"status": 401, "error_type": "authentication_error"}
+    assert SECRET not in repr(caught.value.as_dict())
 
 
 async def test_a_result_says_what_the_call_was() -> None:
@@ -70,9 +72,12 @@ async def test_a_question_is_counted_once_per_order() -> None:
     assert len(questions_of([single(i) for i in range(50)], permute=True)) == 100
 
 
+LONG: list[Item] = [pair(i, older="x" * 1_200, newer="y" * 1_200) for i in range(8)]
+
+
 @pytest.mark.parametrize(
     ("items", "changes"),
-    [([pair(0), pair(1)], {}), ([pair(0)], {"max_state_chars": 500})],
+    [([pair(0), pair(1)], {}), (LONG, {"items_per_call": 8, "max_state_chars": 16_000})],
     ids=["items", "characters"],
 )
 async def test_what_passes_the_limits_is_not_sent(items: list[Item], changes: dict[str, Any]) -> None:
@@ -176,10 +181,8 @@ async def test_nothing_of_state_answers_or_key_is_logged(
     caplog.set_level(logging.DEBUG)
     try:
         await judge_that_hears(body, status=status).decide(request_of(PAIR))
-    except Exception as problem:
-        caplog.handler.acquire()
-        shown = f"{problem!r} {problem.__cause__!r}"
-        caplog.handler.release()
+    except LethelogError as problem:
+        shown = f"{problem!r} {problem.as_dict()}"
         assert SECRET not in shown
         assert KEY not in shown
     assert caplog.records

@@ -64,7 +64,9 @@ def test_without_permutation_each_item_is_one_question_of_its_own_ref() -> None:
 
 
 def test_extra_body_is_added() -> None:
-    body = encode_request(request_of(PAIR), ASKED, model=MODEL, extra_body={"provider": {"data_collection": "deny"}})
+    body = encode_request(
+        request_of(PAIR), ASKED, model=MODEL, extra_body={"provider": {"data_collection": "deny"}}
+    )
     assert json.loads(body)["provider"] == {"data_collection": "deny"}
 
 
@@ -184,7 +186,9 @@ def test_answers_in_another_order_belong_to_their_ids() -> None:
 
 
 def test_answers_nobody_asked_for_are_ignored_and_counted() -> None:
-    got = decode_reply(reply({"p0": towards(PAIR, "conflict"), "p1": towards(PAIR, "conflict"), "": 1}), ITEMS, ASKED)
+    got = decode_reply(
+        reply({"p0": towards(PAIR, "conflict"), "p1": towards(PAIR, "conflict"), "": 1}), ITEMS, ASKED
+    )
     assert list(got.answers) == ["p0"]
     assert got.extra_answers == 2
 
@@ -279,12 +283,15 @@ class TestUsage:
         assert (got.input_tokens, got.output_tokens, got.cost_usd) == (0, 0, None)
 
     @pytest.mark.parametrize(
-        ("value", "cost"), [(0.0000072, 0.0000072), (0, 0.0), (-0.1, None), ("0.1", None), (True, None), (1e300, None)]
+        ("value", "cost"),
+        [(0.0000072, 0.0000072), (0, 0.0), (-0.1, None), ("0.1", None), (True, None), (1e300, None)],
     )
     def test_cost_is_an_amount_or_unknown(self, value: Any, cost: float | None) -> None:
         assert decode_reply(reply({}, usage={"cost": value}), ITEMS, ASKED).cost_usd == cost
 
-    @pytest.mark.parametrize(("value", "shown"), [("gen-1a2b", "gen-1a2b"), ("a b", None), ("x" * 129, None), (7, None)])
+    @pytest.mark.parametrize(
+        ("value", "shown"), [("gen-1a2b", "gen-1a2b"), ("a b", None), ("x" * 129, None), (7, None)]
+    )
     def test_request_ids_are_short_printable_texts(self, value: Any, shown: str | None) -> None:
         assert decode_reply(reply({}, id=value), ITEMS, ASKED).request_id == shown
 
@@ -294,7 +301,10 @@ class TestUsage:
     [
         (b'{"detail":{"error_type":"api_usage_error","message":"Unknown model: x"}}', "api_usage_error"),
         (b'{"detail":[{"loc":["body","state"],"msg":"Field required","type":"missing"}]}', "missing"),
-        (b'{"error":{"code":501,"message":"not a decision model","type":"not_supported_error"}}', "not_supported_error"),
+        (
+            b'{"error":{"code":501,"message":"not a decision model","type":"not_supported_error"}}',
+            "not_supported_error",
+        ),
         (b'{"error":{"code":402,"message":"no credit"}}', "402"),
         (b'{"error":"bad key"}', None),
         (b'{"detail":[]}', None),

@@ -43,7 +43,12 @@ def test_what_can_change_answers_changes_it(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"api_key": SecretStr("another")}, {"timeout": 3.0}, {"max_attempts": 1}, {"extra_headers": {"x-title": "me"}}],
+    [
+        {"api_key": SecretStr("another")},
+        {"timeout": 3.0},
+        {"max_attempts": 1},
+        {"extra_headers": {"x-title": "me"}},
+    ],
 )
 def test_what_cannot_does_not(changes: dict[str, Any]) -> None:
     assert identity_of(settings(**{**BASE, **changes})) == identity_of(settings(**BASE))

@@ -56,7 +56,9 @@ def near_answers(draw: st.DrawFn) -> Any:
 def near_replies(draw: st.DrawFn) -> bytes:
     """A reply that is nearly right: odd answers, odd envelope, sometimes cut or damaged bytes."""
     ids = [question.id for question in QUESTIONS]
-    answers = {id_: draw(near_answers() | json_values) for id_ in draw(st.lists(st.sampled_from(ids), unique=True))}
+    answers = {
+        id_: draw(near_answers() | json_values) for id_ in draw(st.lists(st.sampled_from(ids), unique=True))
+    }
     body: dict[str, Any] = {"model": MODEL, "answers": answers, "usage": draw(st.none() | json_values)}
     if draw(st.integers(0, 4)) == 0:
         body[draw(st.sampled_from(["model", "answers", "usage", "id", "x"]))] = draw(json_values)

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 from lethelog.domain.errors import Misconfigured
-from lethelog.handlers.judges.systemone_settings import SystemOneSettings, is_unpinned
+from lethelog.domain.judging import Neighbour, PairItem, SingleItem, make_request
+from lethelog.handlers.judges.systemone_settings import LEAST_STATE_CHARS, SystemOneSettings, is_unpinned
 from pydantic import SecretStr
 
+from .judge_contract import NOW, memory
 from .wire import KEY, settings
 
 
@@ -53,6 +55,9 @@ from .wire import KEY, settings
         ({"max_attempts": 0}, "LETHELOG_JUDGE_ATTEMPTS"),
         ({"max_reply_bytes": 0}, "LETHELOG_JUDGE_MAX_REPLY_BYTES"),
         ({"max_questions": 1}, "LETHELOG_JUDGE_MAX_QUESTIONS"),
+        ({"max_questions": 101}, "LETHELOG_JUDGE_MAX_QUESTIONS"),
+        ({"max_state_chars": 15_999}, "LETHELOG_JUDGE_MAX_STATE_CHARS"),
+        ({"max_state_chars": 64_001}, "LETHELOG_JUDGE_MAX_STATE_CHARS"),
         ({"items_per_call": 0}, "LETHELOG_JUDGE_ITEMS_PER_CALL"),
         ({"items_per_call": 51}, "LETHELOG_JUDGE_ITEMS_PER_CALL"),
         ({"items_per_call": 101, "permute": False}, "LETHELOG_JUDGE_ITEMS_PER_CALL"),
@@ -102,7 +107,9 @@ def test_moving_ids(model: str) -> None:
     assert is_unpinned(model)
 
 
-@pytest.mark.parametrize("model", ["jev-1.14.0", "typesafe/jev-1.13-20260917", "kev:4b", "latestar-1", "autojev-2"])
+@pytest.mark.parametrize(
+    "model", ["jev-1.14.0", "typesafe/jev-1.13-20260917", "kev:4b", "latestar-1", "autojev-2"]
+)
 def test_pinned_ids(model: str) -> None:
     assert not is_unpinned(model)
 
@@ -112,3 +119,14 @@ def test_settings_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
         chosen.model = "other"
     assert isinstance(chosen, SystemOneSettings)
+
+
+def test_any_single_item_fits_the_least_state() -> None:
+    worst = '\\"' * 2_000
+    near = tuple(Neighbour(f"s0n{i}", memory(i, worst, topic=worst), 0.5) for i in range(3))
+    ends = {"topic": worst, "expires_at": NOW, "valid_to": NOW, "project": '"' * 128}
+    for item in (
+        SingleItem("s0", memory(1, worst, **ends), near),
+        PairItem("p0", memory(1, worst, **ends), memory(2, worst, **ends), 0.5),
+    ):
+        assert len(make_request(NOW, [item]).state) <= LEAST_STATE_CHARS

@@ -1,0 +1,11 @@
+"""The judge ``stated``: a rule that answers only where a text or its metadata itself states an ending.
+
+It reads no meaning. A memory ends because a newer one names it and says so, because its metadata says so, or
+because its own text names a date that has passed; everything else is kept. See `rule` for the order of these
+questions and `precision` for what each way of saying it is worth.
+"""
+
+from .precision import IDENTITY, RULE_VERSION
+from .rule import answer_item
+
+__all__ = ["IDENTITY", "RULE_VERSION", "answer_item"]

@@ -1,0 +1,85 @@
+"""Everything the handlers work with, put together once per process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ..projections.embedders import Embedder
+from ..projections.live_memory import LiveMemory
+from ..projections.memory_history import MemoryHistory
+from ..projections.projection import Projection
+from ..projections.review_queue import ReviewQueue
+from ..projections.search import Search
+from ..streams.database import Database
+from ..streams.directory import Directory
+from ..streams.log import Log
+from ..streams.reader import LogTail
+from ..streams.vault import Vault
+from .tenants import Tenants
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The wall clock; the one default of every ``clock``."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The parts, open. Built by `open_engine`; closed by `close`."""
+
+    database: Database
+    vault: Vault
+    log: Log
+    directory: Directory
+    tail: LogTail
+    embedder: Embedder
+    search: Search
+    tenants: Tenants
+    live_memory: LiveMemory
+    review_queue: ReviewQueue
+    memory_history: MemoryHistory
+    clock: Clock
+
+    @property
+    def projections(self) -> tuple[Projection, ...]:
+        """All read models, in the order they are shown."""
+        return (self.live_memory, self.review_queue, self.memory_history)
+
+    def projection(self, name: str) -> Projection | None:
+        """A read model by its name."""
+        return next((one for one in self.projections if one.name == name), None)
+
+    async def close(self) -> None:
+        """Drain what waits and let go of every connection. The embedder stays with whoever opened it."""
+        await self.log.close()
+        await self.tail.close()
+        await self.database.close()
+
+
+async def open_engine(
+    database_url: str, master_key: bytes, embedder: Embedder, *, clock: Clock = utc_now
+) -> Engine:
+    """Open every part over a migrated database. Raises `Unavailable` or `Misconfigured`."""
+    database = Database(database_url)
+    await database.open()
+    vault = Vault(database, master_key)
+    log = Log(database, vault)
+    await log.open()
+    tail = LogTail(database)
+    await tail.open()
+    return Engine(
+        database=database,
+        vault=vault,
+        log=log,
+        directory=Directory(database, vault),
+        tail=tail,
+        embedder=embedder,
+        search=Search(database, embedder),
+        tenants=Tenants(log),
+        live_memory=LiveMemory(log, embedder),
+        review_queue=ReviewQueue(),
+        memory_history=MemoryHistory(),
+        clock=clock,
+    )

@@ -1,0 +1,383 @@
+"""Commands about memories: from arguments to one unit of the log.
+
+Every command reads the streams it needs, decides purely, and appends with expected versions and claims. When
+somebody was quicker it decides again from what is there now; what the rules then refuse is the answer.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from ..domain import commands as c
+from ..domain import memory as rules
+from ..domain.errors import Conflict, KeyReused, NotFound, WrongKind
+from ..domain.events import Event
+from ..domain.fields import parse
+from ..domain.memory import Memory, Owners, Resolved
+from ..streams import sealing
+from ..streams.ids import new_id
+from ..streams.log import Appended, Claim, ClaimHeld, CommandKey, KeyTaken, NewEvent, Repeated, Unit, VersionMoved
+from ..streams.payloads import Envelope
+from .caller import Caller
+from .claims import TextClaims
+from .engine import Engine
+from .present import present_memory
+from .views import Written
+
+ATTEMPTS = 25
+"""How often a command is decided anew after losing a race; more means something else is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Idempotence and chain of one command. ``key`` is the client's own id for it."""
+
+    key: str | None = None
+    cause: UUID | None = None
+    correlation: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What one attempt wants appended, and what the answer will be about."""
+
+    subject: UUID
+    events: Sequence[NewEvent]
+    claims: Sequence[Claim]
+    after: Memory
+    new_keys: frozenset[UUID] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """Nothing to append: this is the answer."""
+
+    memory: Memory
+    deduplicated: bool = False
+
+
+class MemoryCommands:
+    """Remember, revise, move and end memories for one caller's tenant."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def remember(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Write a new memory, or find the one that already holds this text (settlement 4).
+
+        Raises `InvalidInput`, `AccessDenied`, `NotFound` (an id in ``derived_from``), `KeyReused`, `Unavailable`.
+        """
+        caller.require("memory:write")
+        return await self._remember(caller, parse(c.Remember, arguments), retry)
+
+    async def import_memory(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Take over a memory written elsewhere: up to 262,144 characters, at its own date."""
+        caller.require("memory:import")
+        return await self._remember(caller, parse(c.RememberImported, arguments), retry)
+
+    async def revise(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Write the successor of a memory; one live head per lineage (A2, A3, F30)."""
+        caller.require("memory:write")
+        command = parse(c.Revise, arguments)
+        self._check_import(caller, command.occurred_at is not None)
+        caller.check_trust(command.trust)
+        resolved = await self._resolve(caller.tenant, command)
+        await self._check_ids(caller.tenant, "derived_from", command.derived_from)
+        successor_id = new_id()
+
+        async def attempt() -> _Plan | _Settled:
+            before = await self.load(caller.tenant, command.memory_id)
+            texts = await self._texts(caller.tenant)
+            scope = command.scope or before.scope
+            holders = await texts.holders(scope, command.content)
+            now = self._engine.clock()
+            of_successor, of_predecessor = rules.decide_revise(
+                before,
+                command,
+                resolved,
+                now,
+                successor_id=successor_id,
+                producer=caller.producer,
+                trust=caller.trust,
+                refuted_memory=holders.refuted,
+            )
+            if holders.content not in (None, before.id):
+                raise Conflict(
+                    f"memory {holders.content} already says this in scope {scope}; "
+                    "archive this one instead, or revise that one",
+                    memory_id=before.id,
+                    holder=holders.content,
+                )
+            same_text = holders.content == before.id
+            closed = _apply(before, of_predecessor)
+            claims = await texts.of_change(before, closed, handed_to=successor_id if same_text else None)
+            if not same_text:
+                claims = [*texts.of_new(successor_id, scope, command.content, holders), *claims]
+            after = _fold(of_successor, successor_id, now)
+            return _Plan(
+                subject=successor_id,
+                events=[
+                    *_numbered(successor_id, 0, of_successor),
+                    *_numbered(before.id, before.version, of_predecessor),
+                ],
+                claims=claims,
+                after=after,
+                new_keys=frozenset({successor_id}),
+            )
+
+        return await self._run(caller, command, retry, attempt)
+
+    async def move(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Change only the filing of a memory."""
+        caller.require("memory:write")
+        command = parse(c.Move, arguments)
+        project = await self._register(caller.tenant, "project", command.project)
+        return await self._change(caller, command, retry, lambda state: rules.decide_move(state, command, project))
+
+    async def reaffirm(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Say that a memory still holds."""
+        return await self._ending(caller, parse(c.Reaffirm, arguments), retry)
+
+    async def archive(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Put a live memory away; its text may be remembered again (F10)."""
+        return await self._ending(caller, parse(c.Archive, arguments), retry)
+
+    async def restore(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Lift every barrier that archive and suppress set."""
+        return await self._ending(caller, parse(c.Restore, arguments), retry)
+
+    async def refute(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Say that a memory was never true; its text comes back only into quarantine (F09)."""
+        return await self._ending(caller, parse(c.Refute, arguments), retry)
+
+    async def release(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """A reviewer lets a quarantined memory in."""
+        caller.require("memory:review")
+        return await self._ending(caller, parse(c.Release, arguments), retry)
+
+    async def pin(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Protect a memory from every proposal but conflict, or stop protecting it."""
+        return await self._ending(caller, parse(c.Pin, arguments), retry)
+
+    async def verify(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Record that a memory was confirmed."""
+        return await self._ending(caller, parse(c.Verify, arguments), retry)
+
+    async def suppress(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Hide a memory from retrieval as an approved plan says; the planner calls this."""
+        caller.require("memory:review")
+        command = parse(c.Suppress, arguments)
+        approver = await self._engine.directory.register(caller.tenant, "actor", command.approver)
+
+        def decide(state: Memory) -> list[Event]:
+            rules.check_version(state, command.expected_version)
+            return rules.decide_suppress(state, plan_id=command.plan_id, approver=approver, reason=command.reason)
+
+        return await self._change(caller, command, retry, decide)
+
+    async def load(self, tenant: UUID, memory_id: UUID) -> Memory:
+        """The memory's state from the log. Raises `NotFound`, or `WrongKind` for another thing's id (F50)."""
+        loaded = await self.load_many(tenant, [memory_id])
+        if memory_id in loaded:
+            return loaded[memory_id]
+        names = await self._engine.log.stream_names(tenant, [memory_id])
+        kind = names.get(memory_id, "").partition(".")[0]
+        if kind:
+            raise WrongKind(f"{memory_id} is the id of a {kind}, not of a memory", id=memory_id, kind=kind)
+        raise NotFound(f"no memory {memory_id}", memory_id=memory_id)
+
+    async def load_many(self, tenant: UUID, ids: Sequence[UUID]) -> dict[UUID, Memory]:
+        """States of several memories; ids that are none are absent."""
+        found: dict[UUID, Memory] = {}
+        for stream, recorded in (await self._engine.log.read_streams(tenant, ids)).items():
+            if recorded[0].name != "memory.remembered":
+                continue
+            state = rules.fold(
+                ((r.event, r.version, r.recorded_at) for r in recorded if r.event is not None), stream
+            )
+            assert state is not None
+            found[stream] = state
+        return found
+
+    async def _remember(self, caller: Caller, command: c.Remember | c.RememberImported, retry: Retry) -> Written:
+        self._check_import(caller, command.occurred_at is not None)
+        caller.check_trust(command.trust)
+        memory_id = new_id()
+        scope = command.scope or "personal"
+        resolved = await self._resolve(caller.tenant, command)
+        await self._check_ids(caller.tenant, "derived_from", command.derived_from)
+
+        async def attempt() -> _Plan | _Settled:
+            now = self._engine.clock()
+            texts = await self._texts(caller.tenant)
+            holders = await texts.holders(scope, command.content)
+            ended = holders.ended
+            if holders.content is not None:
+                present = await self.load(caller.tenant, holders.content)
+                if not present.expired(now):
+                    return _Settled(present, deduplicated=True)
+                ended = present.id
+            events = rules.decide_remember(
+                command,
+                resolved,
+                now,
+                producer=caller.producer,
+                trust=caller.trust,
+                earlier=ended,
+                refuted_memory=holders.refuted,
+            )
+            return _Plan(
+                subject=memory_id,
+                events=_numbered(memory_id, 0, events),
+                claims=texts.of_new(memory_id, scope, command.content, holders),
+                after=_fold(events, memory_id, now),
+                new_keys=frozenset({memory_id}),
+            )
+
+        return await self._run(caller, command, retry, attempt)
+
+    async def _ending(self, caller: Caller, command: c.EndingCommand, retry: Retry) -> Written:
+        caller.require("memory:write")
+        return await self._change(caller, command, retry, lambda state: rules.decide(state, command))
+
+    async def _change(
+        self,
+        caller: Caller,
+        command: c.EndingCommand | c.Move | c.Suppress,
+        retry: Retry,
+        decide: Callable[[Memory], list[Event]],
+    ) -> Written:
+        async def attempt() -> _Plan | _Settled:
+            before = await self.load(caller.tenant, command.memory_id)
+            events = decide(before)
+            if not events:
+                return _Settled(before)
+            after = _apply(before, events)
+            texts = await self._texts(caller.tenant)
+            return _Plan(
+                subject=before.id,
+                events=_numbered(before.id, before.version, events),
+                claims=await texts.of_change(before, after),
+                after=after,
+            )
+
+        return await self._run(caller, command, retry, attempt)
+
+    async def _run(
+        self,
+        caller: Caller,
+        command: c.Input,
+        retry: Retry,
+        attempt: Callable[[], Awaitable[_Plan | _Settled]],
+    ) -> Written:
+        key = await self._command_key(caller.tenant, command, retry.key)
+        if retry.key is not None:
+            earlier = await self._engine.log.find_command(caller.tenant, key)
+            if earlier is not None:
+                return await self._answer_repeat(caller.tenant, earlier)
+        command_id = new_id()
+        tenant = await self._engine.tenants.get(caller.tenant)
+        envelope = Envelope(
+            actor=caller.actor,
+            cause=retry.cause or command_id,
+            correlation=retry.correlation or command_id,
+            policy=tenant.policy_version,
+        )
+        for _ in range(ATTEMPTS):
+            plan = await attempt()
+            if isinstance(plan, _Settled):
+                return await self._answer(caller.tenant, plan.memory, 0, False, plan.deduplicated)
+            outcome = await self._engine.log.append(
+                Unit(
+                    tenant=caller.tenant,
+                    subject=plan.subject,
+                    events=plan.events,
+                    envelope=envelope,
+                    claims=plan.claims,
+                    command=key,
+                    new_keys=plan.new_keys,
+                )
+            )
+            match outcome:
+                case Appended():
+                    stored = await self.load(caller.tenant, plan.subject)
+                    return await self._answer(caller.tenant, stored, outcome.position, True, False)
+                case Repeated() | KeyTaken():
+                    return await self._answer_repeat(caller.tenant, outcome)
+                case VersionMoved() | ClaimHeld():
+                    continue
+        raise Conflict("the memory keeps changing while this is tried; read it again and decide anew")
+
+    async def _answer_repeat(self, tenant: UUID, earlier: Repeated | KeyTaken) -> Written:
+        if isinstance(earlier, KeyTaken):
+            raise KeyReused("this command key was used for another command; use a new key for a new command")
+        return await self._answer(tenant, await self.load(tenant, earlier.subject), earlier.position, False, False)
+
+    async def _answer(
+        self, tenant: UUID, memory: Memory, position: int, changed: bool, deduplicated: bool
+    ) -> Written:
+        view = await present_memory(self._engine, tenant, memory, position)
+        return Written(memory=view, position=position, changed=changed, deduplicated=deduplicated)
+
+    async def _command_key(self, tenant: UUID, command: c.Input, key: str | None) -> CommandKey:
+        if key is None:
+            return CommandKey.fresh()
+        secret = await self._engine.vault.purpose_key(tenant, "command")
+        # Keyed, since both a client's key and the command's text may be personal.
+        said = type(command).__name__ + command.model_dump_json()
+        return CommandKey(
+            sealing.keyed_digest(secret, b"key", key.encode()),
+            sealing.keyed_digest(secret, b"hash", said.encode()),
+        )
+
+    async def _texts(self, tenant: UUID) -> TextClaims:
+        return await TextClaims.of(self._engine.log, self._engine.vault, tenant)
+
+    async def _register(self, tenant: UUID, kind: Any, name: str | None) -> UUID | None:
+        return None if name is None else await self._engine.directory.register(tenant, kind, name)
+
+    async def _resolve(self, tenant: UUID, command: c.Remember | c.RememberImported | c.Revise) -> Resolved:
+        return Resolved(
+            project=await self._register(tenant, "project", command.project),
+            owners=Owners(
+                user=await self._register(tenant, "user", command.user_id),
+                agent=await self._register(tenant, "agent", command.agent_id),
+                run=await self._register(tenant, "run", command.run_id),
+                session=await self._register(tenant, "session", command.session_id),
+                subject=await self._register(tenant, "subject", command.subject),
+            ),
+        )
+
+    async def _check_ids(self, tenant: UUID, field: str, ids: Sequence[UUID]) -> None:
+        """Every id must be a memory of this tenant; unknown and foreign ones answer alike."""
+        names = await self._engine.log.stream_names(tenant, ids) if ids else {}
+        for one in ids:
+            kind = names.get(one, "").partition(".")[0]
+            if kind and kind != "memory":
+                raise WrongKind(f"{field}: {one} is the id of a {kind}, not of a memory", field=field, id=one)
+            if not kind:
+                raise NotFound(f"{field}: no memory {one}", field=field, id=one)
+
+    def _check_import(self, caller: Caller, dated: bool) -> None:
+        if dated:
+            caller.require("memory:import")
+
+
+def _numbered(stream: UUID, version: int, events: Sequence[Event]) -> list[NewEvent]:
+    return [NewEvent(stream, version + n, event) for n, event in enumerate(events, 1)]
+
+
+def _apply(state: Memory, events: Sequence[Event]) -> Memory:
+    """The state after these events, as far as deciding needs it; times are placeholders."""
+    for event in events:
+        state = rules.evolve(
+            state, event, stream=state.id, version=state.version + 1, recorded_at=state.recorded_at
+        )
+    return state
+
+
+def _fold(events: Sequence[Event], stream: UUID, now: Any) -> Memory:
+    state = rules.fold(((event, n, now) for n, event in enumerate(events, 1)), stream)
+    assert state is not None
+    return state

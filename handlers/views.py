@@ -1,0 +1,206 @@
+"""What reads and writes answer: plain, frozen, JSON-ready values with outside names."""
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from ..domain.fields import Status
+
+
+class View(BaseModel):
+    """Root of all answers. ``model_dump(mode="json")`` is what ``--json`` prints."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class MemoryView(View):
+    """One memory."""
+
+    id: UUID
+    memory_type: str
+    topic: str
+    content: str
+    status: Status
+    current: bool
+    """Neither superseded nor past its own end."""
+    scope: str
+    project: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] | None = None
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+    session_id: str | None = None
+    subject: str | None = None
+    producer: str
+    trust: str
+    core: bool = False
+    pinned: bool = False
+    verified: bool = False
+    occurred_at: datetime
+    recorded_at: datetime
+    fresh_at: datetime
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    derived_from: tuple[UUID, ...] = ()
+    predecessor: UUID | None = None
+    """The memory this one revised."""
+    earlier: UUID | None = None
+    """An ended memory of the same text."""
+    superseded_by: UUID | None = None
+    edge: str | None = None
+    version: int
+    """The state version: what ``expected_version`` is compared with."""
+    position: int
+
+
+class Written(View):
+    """The answer of every write: the memory as it is now, and the log position that reads can wait for."""
+
+    memory: MemoryView
+    position: int
+    changed: bool = True
+    """False where the command changed nothing."""
+    deduplicated: bool = False
+    """True where the same text was already remembered; ``memory`` is that older one."""
+
+
+class SearchHit(View):
+    """One result of a search."""
+
+    memory: MemoryView
+    score: float
+    legs: dict[str, float]
+    superseded: bool
+
+
+class SearchResult(View):
+    """Best first. ``applied_scope`` echoes the scope that was searched; None = all of the tenant."""
+
+    hits: tuple[SearchHit, ...]
+    count: int
+    applied_scope: str | None = None
+
+
+class MemoryPage(View):
+    """One page of a list, newest first; ``total`` is exact."""
+
+    memories: tuple[MemoryView, ...]
+    total: int
+    next_cursor: str | None = None
+
+
+class HistoryEntry(View):
+    """One event that concerns a memory."""
+
+    position: int
+    event: str
+    event_id: UUID
+    recorded_at: datetime
+    actor: str
+    """Kind and name, such as ``person:ada``; the name is absent once erased."""
+    cause: UUID
+    correlation: UUID
+    policy: int | None = None
+    judge: str | None = None
+    old: str | None = None
+    new: str | None = None
+    detail: dict[str, Any] = {}
+
+
+class History(View):
+    """What happened to one memory, in order of the log."""
+
+    memory_id: UUID
+    entries: tuple[HistoryEntry, ...]
+
+
+class ProposalView(View):
+    """One proposal. The memories are named by id; `show` adds them."""
+
+    id: UUID
+    kind: str
+    status: Literal["proposed", "applied", "rejected", "dismissed", "withdrawn"]
+    action: str
+    memory_id: UUID
+    related_id: UUID | None = None
+    judged_pair: tuple[UUID, UUID] | None = None
+    rule: str
+    probability: float
+    probabilities: dict[str, float]
+    threshold: float | None = None
+    unselected: bool
+    judge: str
+    model: str
+    quote: str | None = None
+    """The sentence the verdict rests on, where the judge names one."""
+    stale: bool
+    """A memory it is about moved on since; accepting would be refused."""
+    seen: dict[UUID, int]
+    pass_id: UUID
+    created_at: datetime
+    decided_at: datetime | None = None
+    decided_by: str | None = None
+    comment: str | None = None
+    withdrawn_because: str | None = None
+
+
+class ProposalPage(View):
+    """One page of the queue, oldest first, with totals per kind over all pages."""
+
+    proposals: tuple[ProposalView, ...]
+    total: int
+    totals: dict[str, int]
+    next_cursor: str | None = None
+
+
+class ProposalDetail(View):
+    """A proposal with both memories as they are now."""
+
+    proposal: ProposalView
+    memory: MemoryView | None
+    related: MemoryView | None
+
+
+class Decided(View):
+    """The answer to accept and reject."""
+
+    proposal: ProposalView
+    changed: tuple[UUID, ...] = ()
+    """Memories that accepting changed."""
+    withdrawn: tuple[UUID, ...] = ()
+    """Sibling proposals taken back because of it."""
+    position: int
+
+
+class PassView(View):
+    """One forgetting pass."""
+
+    id: UUID
+    phase: str
+    trigger: str
+    requested_at: datetime
+    judge: str | None = None
+    items: int = 0
+    stale_singles: int = 0
+    pairs: int = 0
+    judged: int = 0
+    refused: int = 0
+    proposed: dict[str, int] = {}
+    dismissed: dict[str, int] = {}
+    failed_because: str | None = None
+    floor: float | None = None
+    embedding_model: str | None = None
+
+
+class SettingsView(View):
+    """A tenant's settings."""
+
+    tenant: UUID
+    judgment: bool
+    policy: dict[str, Any]
+    policy_version: int
+    position: int = 0

@@ -1,0 +1,80 @@
+"""Which memories a read is about: one place where every read path gets its conditions from."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from .live_memory import RETRIEVABLE
+
+StatusFilter = Literal[
+    "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
+]
+CLOSED = "(successor is not null or (valid_to is not null and valid_to <= %(now)s))"
+"""Superseded, or past its own end: shown last and flagged, and not at all to those who want current ones."""
+
+_STATUS: Mapping[str, str] = {
+    "retrievable": RETRIEVABLE,
+    "active": f"{RETRIEVABLE} and successor is null",
+    "superseded": "successor is not null and not (refuted or quarantined)",
+    "archived": "archived and successor is null and not (refuted or quarantined)",
+    "suppressed": "suppressed and not (archived or refuted or quarantined) and successor is null",
+    "refuted": "refuted",
+    "quarantined": "quarantined and not refuted",
+    "expired": "expires_at <= %(now)s and not (archived or suppressed or refuted or quarantined) "
+    "and successor is null",
+    "all": "true",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFilter:
+    """Conditions over live memory. The tenant is never optional."""
+
+    tenant: UUID
+    now: datetime
+    status: StatusFilter = "retrievable"
+    current: bool = False
+    memory_types: tuple[str, ...] = ()
+    scope: str | None = None
+    references: Mapping[str, UUID] = field(default_factory=dict[str, UUID])
+    """Column (project, user_ref, …) -> opaque id it must equal."""
+    no_project: bool = False
+    tags: tuple[str, ...] = ()
+    recorded_after: datetime | None = None
+    recorded_before: datetime | None = None
+
+    def where(self) -> str:
+        """SQL condition; its values are `values`."""
+        parts = ["tenant = %(tenant)s", f"({_STATUS[self.status]})"]
+        if self.current:
+            parts.append(f"not {CLOSED}")
+        if self.memory_types:
+            parts.append("memory_type = any(%(memory_types)s)")
+        if self.scope is not None:
+            parts.append("scope = %(scope)s")
+        parts += [f"{column} = %(ref_{column})s" for column in self.references]
+        if self.no_project:
+            parts.append("project is null")
+        if self.tags:
+            parts.append("tags @> %(tags)s::jsonb")
+        if self.recorded_after is not None:
+            parts.append("recorded_at >= %(recorded_after)s")
+        if self.recorded_before is not None:
+            parts.append("recorded_at < %(recorded_before)s")
+        return " and ".join(parts)
+
+    def values(self) -> dict[str, Any]:
+        """Parameters of `where`."""
+        return {
+            "tenant": self.tenant,
+            "now": self.now,
+            "memory_types": list(self.memory_types),
+            "scope": self.scope,
+            "tags": json.dumps(self.tags, ensure_ascii=False),
+            "recorded_after": self.recorded_after,
+            "recorded_before": self.recorded_before,
+            **{f"ref_{column}": value for column, value in self.references.items()},
+        }

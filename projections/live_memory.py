@@ -1,0 +1,272 @@
+"""The read model that search, get and list read: one row per memory, with its vector and full text.
+
+A row is the memory's folded state, so it can always be told from the log alone. Rows of every status are kept
+(history, filters by status); the *retrievable* predicate stands here once, for every read path.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from ..domain.errors import LethelogError
+from ..domain.events import MemoryRemembered, event_names
+from ..domain.memory import Memory, evolve
+from ..streams.database import Connection
+from ..streams.log import Log
+from ..streams.payloads import RecordedEvent
+from .embedders import Embedder
+
+LIVE = "not (archived or suppressed or refuted or quarantined) and successor is null"
+"""SQL of `domain.memory.Memory.live`."""
+RETRIEVABLE = (
+    "not (archived or suppressed or refuted or quarantined) and (expires_at is null or expires_at > %(now)s)"
+)
+"""SQL of `domain.memory.Memory.retrievable`; every read path that was not asked for a status uses it."""
+
+_COLUMNS: dict[str, str] = {
+    "tenant": "uuid not null",
+    "memory_id": "uuid not null",
+    "version": "bigint not null",
+    "state_version": "bigint not null",
+    "position": "bigint not null",
+    "memory_type": "text not null",
+    "scope": "text not null",
+    "project": "uuid",
+    "topic": "text not null",
+    "content": "text not null",
+    "tags": "jsonb not null",
+    "metadata": "jsonb",
+    "user_ref": "uuid",
+    "agent_ref": "uuid",
+    "run_ref": "uuid",
+    "session_ref": "uuid",
+    "subject_ref": "uuid",
+    "producer": "text not null",
+    "trust": "text not null",
+    "core": "boolean not null",
+    "pinned": "boolean not null",
+    "verified": "boolean not null",
+    "occurred_at": "timestamptz not null",
+    "recorded_at": "timestamptz not null",
+    "fresh_at": "timestamptz not null",
+    "valid_from": "timestamptz",
+    "valid_to": "timestamptz",
+    "expires_at": "timestamptz",
+    "derived_from": "jsonb not null",
+    "predecessor": "uuid",
+    "earlier": "uuid",
+    "successor": "uuid",
+    "edge": "text",
+    "archived": "boolean not null",
+    "suppressed": "boolean not null",
+    "refuted": "boolean not null",
+    "quarantined": "boolean not null",
+}
+_KEY = ("tenant", "memory_id")
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    memories: dict[tuple[UUID, UUID], tuple[Memory, int]]
+    """(tenant, memory) -> its state after the page, and the position of its last event."""
+    vectors: dict[tuple[UUID, UUID], list[float]]
+
+
+def embedded_text(topic: str, content: str) -> str:
+    """The text a memory is found by."""
+    return f"{topic}\n{content}"
+
+
+class LiveMemory:
+    """See the module's docstring. ``embedder`` belongs to the version: another model demands a rebuild."""
+
+    name = "live_memory"
+    tables = ("live_memory",)
+    wants = frozenset(event_names("memory."))
+
+    def __init__(self, log: Log, embedder: Embedder) -> None:
+        self._log = log
+        self._embedder = embedder
+
+    @property
+    def version(self) -> str:
+        return f"1/{self._embedder.model}/{self._embedder.dimensions}"
+
+    async def create_tables(self, connection: Connection, schema: str) -> None:
+        columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+        await connection.execute(
+            f"create table {schema}.live_memory ({columns}, "
+            f"embedding public.halfvec({self._embedder.dimensions}), embedding_model text, "
+            "lexemes tsvector generated always as (setweight(to_tsvector('english', topic), 'A') "
+            "|| setweight(to_tsvector('english', content), 'B')) stored, "
+            "primary key (tenant, memory_id))"
+        )
+
+    async def create_indexes(self, connection: Connection, schema: str) -> None:
+        for statement in (
+            f"create index live_memory_filing on {schema}.live_memory "
+            "(tenant, memory_type, scope, project, occurred_at)",
+            f"create index live_memory_recency on {schema}.live_memory (tenant, occurred_at desc, memory_id)",
+            f"create index live_memory_changes on {schema}.live_memory (tenant, position)",
+            f"create index live_memory_lexemes on {schema}.live_memory using gin (lexemes)",
+            f"create index live_memory_vectors on {schema}.live_memory "
+            "using hnsw (embedding public.halfvec_cosine_ops)",
+            f"create index live_memory_unembedded on {schema}.live_memory (position) where embedding is null",
+        ):
+            await connection.execute(statement)
+
+    async def prepare(self, page: Sequence[RecordedEvent]) -> _Prepared:
+        by_memory: dict[tuple[UUID, UUID], list[RecordedEvent]] = {}
+        for event in page:
+            by_memory.setdefault((event.tenant, event.stream), []).append(event)
+        before = await self._read_beginnings(by_memory, page[0].position)
+        memories: dict[tuple[UUID, UUID], tuple[Memory, int]] = {}
+        for key, events in by_memory.items():
+            state: Memory | None = None
+            for event in [*before.get(key, ()), *events]:
+                if event.event is not None:
+                    state = evolve(
+                        state,
+                        event.event,
+                        stream=event.stream,
+                        version=event.version,
+                        recorded_at=event.recorded_at,
+                    )
+            assert state is not None
+            memories[key] = (state, events[-1].position)
+        fresh = [(event.tenant, event.stream) for event in page if isinstance(event.event, MemoryRemembered)]
+        vectors = await self._embed([(key, memories[key][0]) for key in fresh])
+        return _Prepared(memories, vectors)
+
+    async def apply(
+        self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: _Prepared
+    ) -> None:
+        kept = [(k, m, p) for k, (m, p) in prepared.memories.items() if m.content is not None]
+        gone = [key for key, (memory, _) in prepared.memories.items() if memory.content is None]
+        if kept:
+            rows = [_row(key[0], memory, position) for key, memory, position in kept]
+            vectors = [prepared.vectors.get(key) for key, _, _ in kept]
+            await connection.execute(
+                _UPSERT.format(schema=schema),
+                {
+                    "rows": json.dumps(rows, ensure_ascii=False),
+                    "vectors": [None if v is None else _literal(v) for v in vectors],
+                    "model": self._embedder.model,
+                },
+            )
+        if gone:
+            await connection.execute(
+                f"delete from {schema}.live_memory m using unnest(%s::uuid[], %s::uuid[]) x(tenant, memory_id) "
+                "where m.tenant = x.tenant and m.memory_id = x.memory_id",
+                ([tenant for tenant, _ in gone], [memory_id for _, memory_id in gone]),
+            )
+
+    async def fill_vectors(self, connection: Connection, schema: str, limit: int = 100) -> int:
+        """Embed rows whose embedding failed when they were written; returns how many were filled."""
+        cursor = await connection.execute(
+            f"select tenant, memory_id, topic, content from {schema}.live_memory where embedding is null "
+            "order by position limit %s",
+            (limit,),
+        )
+        rows = await cursor.fetchall()
+        if not rows:
+            return 0
+        texts = [embedded_text(topic, content) for _, _, topic, content in rows]
+        vectors = await asyncio.to_thread(self._embedder.embed, texts)
+        await connection.execute(
+            f"update {schema}.live_memory m set embedding = x.vector::public.halfvec, embedding_model = %s "
+            "from unnest(%s::uuid[], %s::uuid[], %s::text[]) x(tenant, memory_id, vector) "
+            "where m.tenant = x.tenant and m.memory_id = x.memory_id and m.embedding is null",
+            (
+                self._embedder.model,
+                [row[0] for row in rows],
+                [row[1] for row in rows],
+                [_literal(vector.tolist()) for vector in vectors],
+            ),
+        )
+        return len(rows)
+
+    async def _read_beginnings(
+        self, by_memory: dict[tuple[UUID, UUID], list[RecordedEvent]], before: int
+    ) -> dict[tuple[UUID, UUID], list[RecordedEvent]]:
+        """Earlier events of memories whose first event is not in the page."""
+        wanted: dict[UUID, list[UUID]] = {}
+        for (tenant, stream), events in by_memory.items():
+            if events[0].version > 1:
+                wanted.setdefault(tenant, []).append(stream)
+        found: dict[tuple[UUID, UUID], list[RecordedEvent]] = {}
+        for tenant, streams in wanted.items():
+            for stream, events in (await self._log.read_streams(tenant, streams)).items():
+                found[(tenant, stream)] = [event for event in events if event.position < before]
+        return found
+
+    async def _embed(
+        self, wanted: Sequence[tuple[tuple[UUID, UUID], Memory]]
+    ) -> dict[tuple[UUID, UUID], list[float]]:
+        readable = [(key, m) for key, m in wanted if m.content is not None and m.topic is not None]
+        if not readable:
+            return {}
+        texts = [embedded_text(m.topic or "", m.content or "") for _, m in readable]
+        try:
+            vectors = await asyncio.to_thread(self._embedder.embed, texts)
+        except LethelogError:
+            # An endpoint that is down must not hold up the view: the row is found by its words at once, and
+            # by its vector as soon as `fill_vectors` got one.
+            return {}
+        return {key: vector for (key, _), vector in zip(readable, vectors.tolist(), strict=True)}
+
+
+def _literal(vector: Sequence[float]) -> str:
+    return "[" + ",".join(map(repr, np.asarray(vector, dtype=np.float32).tolist())) + "]"
+
+
+def _row(tenant: UUID, memory: Memory, position: int) -> dict[str, Any]:
+    owners = memory.owners
+    values: dict[str, Any] = {
+        "tenant": tenant,
+        "memory_id": memory.id,
+        "position": position,
+        "user_ref": owners.user,
+        "agent_ref": owners.agent,
+        "run_ref": owners.run,
+        "session_ref": owners.session,
+        "subject_ref": owners.subject,
+        "tags": list(memory.tags or ()),
+        "derived_from": [str(one) for one in memory.derived_from],
+    }
+    for column in _COLUMNS:
+        if column not in values:
+            values[column] = getattr(memory, column)
+    return {name: _json_ready(value) for name, value in values.items()}
+
+
+def _json_ready(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return str(value)
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    return value
+
+
+_TYPED = ", ".join(f"{name} {kind.removesuffix(' not null')}" for name, kind in _COLUMNS.items())
+_UPSERT = (
+    "insert into {schema}.live_memory ("
+    + ", ".join(_COLUMNS)
+    + ", embedding, embedding_model) select "
+    + ", ".join(f"r.{name}" for name in _COLUMNS)
+    + ", v.vector::public.halfvec, case when v.vector is not null then %(model)s end "
+    + f"from rows from (jsonb_to_recordset(%(rows)s::jsonb) as ({_TYPED}), unnest(%(vectors)s::text[])) "
+    + "as r("
+    + ", ".join(_COLUMNS)
+    + ", vector) cross join lateral (select r.vector) v(vector) "
+    + "on conflict (tenant, memory_id) do update set "
+    + ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in _KEY)
+    + ", embedding = coalesce(excluded.embedding, live_memory.embedding)"
+    + ", embedding_model = coalesce(excluded.embedding_model, live_memory.embedding_model)"
+    + " where live_memory.version < excluded.version"
+)

@@ -1,0 +1,109 @@
+"""The read model of what happened to each memory: one entry per event that concerns it.
+
+Entries of a memory's own stream carry what it said before and after (F11: each entry's ``old`` is the last
+one's ``new``); entries of proposals and verdicts about it stand between them, by position.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from ..domain.events import Event, MemoryRemembered, VerdictRecorded, event_names
+from ..streams.database import Connection
+from ..streams.payloads import RecordedEvent
+
+_COLUMNS: dict[str, str] = {
+    "tenant": "uuid not null",
+    "memory_id": "uuid not null",
+    "position": "bigint not null",
+    "stream": "uuid not null",
+    "version": "bigint not null",
+    "name": "text not null",
+    "event_id": "uuid not null",
+    "recorded_at": "timestamptz not null",
+    "actor_kind": "text not null",
+    "actor_ref": "uuid not null",
+    "cause": "uuid not null",
+    "correlation": "uuid not null",
+    "policy": "int",
+    "judge": "text",
+    "detail": "jsonb not null",
+}
+_TEXTLESS = frozenset({"content", "topic", "tags", "metadata"})
+
+
+class MemoryHistory:
+    """One row per (memory, event)."""
+
+    name = "memory_history"
+    version = "1"
+    tables = ("memory_history",)
+    wants = frozenset(event_names("memory.")) | frozenset(event_names("verdict.") + event_names("proposal."))
+
+    async def create_tables(self, connection: Connection, schema: str) -> None:
+        columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+        await connection.execute(
+            f"create table {schema}.memory_history ({columns}, primary key (tenant, memory_id, position))"
+        )
+
+    async def create_indexes(self, connection: Connection, schema: str) -> None:
+        await connection.execute(
+            f"create index memory_history_event on {schema}.memory_history (tenant, event_id)"
+        )
+
+    async def prepare(self, page: Sequence[RecordedEvent]) -> None:
+        """Nothing takes long here."""
+
+    async def apply(
+        self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: Any
+    ) -> None:
+        rows = [row for recorded in page if recorded.event is not None for row in _rows(recorded, recorded.event)]
+        if rows:
+            await connection.execute(_INSERT.format(schema=schema), (json.dumps(rows, ensure_ascii=False),))
+
+
+def concerned(recorded: RecordedEvent, event: Event) -> tuple[UUID, ...]:
+    """The memories an event tells something about."""
+    if recorded.name.startswith("memory."):
+        return (recorded.stream,)
+    memory_id: UUID = getattr(event, "memory_id")  # noqa: B009 - every verdict and proposal event has it
+    related: UUID | None = getattr(event, "related_id", None)
+    return (memory_id,) if related is None else (memory_id, related)
+
+
+def _rows(recorded: RecordedEvent, event: Event) -> list[dict[str, Any]]:
+    detail = event.model_dump(mode="json", exclude_none=True)
+    if isinstance(event, VerdictRecorded):
+        detail.pop("state_digest", None)
+    if isinstance(event, MemoryRemembered):
+        texts = {name: detail.pop(name, None) for name in _TEXTLESS}
+        detail |= {"old": None, "new": texts["content"], "topic": texts["topic"], "tags": texts["tags"]}
+    envelope = recorded.envelope
+    return [
+        {
+            "tenant": str(recorded.tenant),
+            "memory_id": str(memory_id),
+            "position": recorded.position,
+            "stream": str(recorded.stream),
+            "version": recorded.version,
+            "name": recorded.name,
+            "event_id": str(recorded.event_id),
+            "recorded_at": recorded.recorded_at.isoformat(),
+            "actor_kind": envelope.actor.kind,
+            "actor_ref": str(envelope.actor.id),
+            "cause": str(envelope.cause),
+            "correlation": str(envelope.correlation),
+            "policy": envelope.policy,
+            "judge": envelope.judge,
+            "detail": detail,
+        }
+        for memory_id in concerned(recorded, event)
+    ]
+
+
+_TYPED = ", ".join(f"{name} {kind.removesuffix(' not null')}" for name, kind in _COLUMNS.items())
+_INSERT = (
+    "insert into {schema}.memory_history (" + ", ".join(_COLUMNS) + ") select "
+    f"* from jsonb_to_recordset(%s::jsonb) as r({_TYPED}) on conflict do nothing"
+)

@@ -1,0 +1,54 @@
+"""What a read model is: a name, a version, the events it wants, and how a page of them becomes rows."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ..streams.database import Connection
+from ..streams.payloads import RecordedEvent
+
+LIVE_SCHEMA = "lethelog_views"
+"""Where the read models that readers use stand."""
+
+
+class Projection(Protocol):
+    """A read model, built from the log and rebuildable from it at any time.
+
+    All its tables stand in ``schema``, so that a second copy can be filled beside the first.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str:
+        """Changes whenever the same events would give other rows; a stored other version demands a rebuild."""
+        ...
+
+    @property
+    def wants(self) -> frozenset[str]:
+        """Stored names of the events it reads; the others only move its position."""
+        ...
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Its tables, without schema; what erasure and comparison go through."""
+        ...
+
+    async def create_tables(self, connection: Connection, schema: str) -> None:
+        """Make the tables, without the indexes that are cheaper to build after loading."""
+        ...
+
+    async def create_indexes(self, connection: Connection, schema: str) -> None: ...
+
+    async def prepare(self, page: Sequence[RecordedEvent]) -> Any:
+        """Whatever takes long (embedding, reading streams), before the transaction is opened."""
+        ...
+
+    async def apply(
+        self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: Any
+    ) -> None:
+        """Write a page's rows, set-based, inside the transaction that also moves the position.
+
+        Applying the same page again must change nothing.
+        """
+        ...

@@ -1,0 +1,133 @@
+"""A row of live memory as a value, and reading rows by id and in order."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from ..domain.fields import Status
+from ..streams.database import Connection
+from .filters import MemoryFilter
+from .projection import LIVE_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """One memory as the view has it, with opaque references."""
+
+    memory_id: UUID
+    version: int
+    state_version: int
+    position: int
+    memory_type: str
+    scope: str
+    project: UUID | None
+    topic: str
+    content: str
+    tags: list[str]
+    metadata: dict[str, Any] | None
+    user_ref: UUID | None
+    agent_ref: UUID | None
+    run_ref: UUID | None
+    session_ref: UUID | None
+    subject_ref: UUID | None
+    producer: str
+    trust: str
+    core: bool
+    pinned: bool
+    verified: bool
+    occurred_at: datetime
+    recorded_at: datetime
+    fresh_at: datetime
+    valid_from: datetime | None
+    valid_to: datetime | None
+    expires_at: datetime | None
+    derived_from: list[str]
+    predecessor: UUID | None
+    earlier: UUID | None
+    successor: UUID | None
+    edge: str | None
+    archived: bool
+    suppressed: bool
+    refuted: bool
+    quarantined: bool
+
+    def status(self, now: datetime) -> Status:
+        """One word for the state, as `domain.memory.Memory.status` says it."""
+        if self.refuted:
+            return "refuted"
+        if self.quarantined:
+            return "quarantined"
+        if self.successor is not None:
+            return "superseded"
+        if self.archived:
+            return "archived"
+        if self.suppressed:
+            return "suppressed"
+        return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
+
+    def current(self, now: datetime) -> bool:
+        """Neither superseded nor past its own end."""
+        return self.successor is None and not (self.valid_to is not None and self.valid_to <= now)
+
+    def references(self) -> tuple[UUID | None, ...]:
+        """Every opaque reference, for the directory."""
+        return (
+            self.project,
+            self.user_ref,
+            self.agent_ref,
+            self.run_ref,
+            self.session_ref,
+            self.subject_ref,
+        )
+
+
+MEMORY_COLUMNS = ", ".join(field.name for field in fields(MemoryRow))
+_WIDTH = len(fields(MemoryRow))
+
+
+def memory_row(values: Sequence[Any]) -> MemoryRow:
+    """A `MemoryRow` from the first columns of a query over `MEMORY_COLUMNS`."""
+    return MemoryRow(*values[:_WIDTH])
+
+
+async def read_rows(
+    connection: Connection, tenant: UUID, ids: Sequence[UUID], schema: str = LIVE_SCHEMA
+) -> Mapping[UUID, MemoryRow]:
+    """Rows of any status by id; unknown and foreign ids are absent."""
+    cursor = await connection.execute(
+        f"select {MEMORY_COLUMNS} from {schema}.live_memory where tenant = %s and memory_id = any(%s)",
+        (tenant, list(ids)),
+    )
+    return {row.memory_id: row for row in map(memory_row, await cursor.fetchall())}
+
+
+async def list_rows(
+    connection: Connection,
+    matching: MemoryFilter,
+    limit: int,
+    after: tuple[datetime, UUID] | None,
+    schema: str = LIVE_SCHEMA,
+) -> tuple[list[MemoryRow], int]:
+    """(rows, exact total): newest first by when it was said, then by id; ``after`` is the last row of a page."""
+    values = matching.values()
+    beyond = ""
+    if after is not None:
+        beyond = " and (occurred_at, memory_id) < (%(after_at)s, %(after_id)s)"
+        values |= {"after_at": after[0], "after_id": after[1]}
+    cursor = await connection.execute(
+        f"select {MEMORY_COLUMNS}, (select count(*) from {schema}.live_memory where {matching.where()}) "
+        f"from {schema}.live_memory where {matching.where()}{beyond} "
+        "order by occurred_at desc, memory_id desc limit %(limit)s",
+        {**values, "limit": limit},
+    )
+    rows = await cursor.fetchall()
+    if rows:
+        return [memory_row(row) for row in rows], rows[0][-1]
+    cursor = await connection.execute(
+        f"select count(*) from {schema}.live_memory where {matching.where()}", values
+    )
+    counted = await cursor.fetchone()
+    assert counted is not None
+    return [], counted[0]
