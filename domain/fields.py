@@ -121,7 +121,7 @@ ImportContent = Annotated[
     StringConstraints(min_length=1, max_length=IMPORT_CONTENT_LIMIT),
     AfterValidator(_storable),
 ]
-Scope = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9-]*\Z")]
+Scope = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9-]*\z")]
 Name = Annotated[
     str, BeforeValidator(_trimmed), StringConstraints(min_length=1, max_length=256), AfterValidator(_storable)
 ]

@@ -110,7 +110,7 @@ class MemoryCommands:
                     holder=holders.content,
                 )
             same_text = holders.content == before.id
-            closed = _apply(before, of_predecessor)
+            closed = apply_events(before, of_predecessor)
             claims = await texts.of_change(before, closed, handed_to=successor_id if same_text else None)
             if not same_text:
                 claims = [*texts.of_new(successor_id, scope, command.content, holders), *claims]
@@ -253,7 +253,7 @@ class MemoryCommands:
             events = decide(before)
             if not events:
                 return _Settled(before)
-            after = _apply(before, events)
+            after = apply_events(before, events)
             texts = await self._texts(caller.tenant)
             return _Plan(
                 subject=before.id,
@@ -271,7 +271,7 @@ class MemoryCommands:
         retry: Retry,
         attempt: Callable[[], Awaitable[_Plan | _Settled]],
     ) -> Written:
-        key = await self._command_key(caller.tenant, command, retry.key)
+        key = await self.command_key(caller.tenant, command, retry.key)
         if retry.key is not None:
             earlier = await self._engine.log.find_command(caller.tenant, key)
             if earlier is not None:
@@ -320,12 +320,12 @@ class MemoryCommands:
         view = await present_memory(self._engine, tenant, memory, position)
         return Written(memory=view, position=position, changed=changed, deduplicated=deduplicated)
 
-    async def _command_key(self, tenant: UUID, command: c.Input, key: str | None) -> CommandKey:
+    async def command_key(self, tenant: UUID, command: c.Input, key: str | None, *, said: str = "") -> CommandKey:
         if key is None:
             return CommandKey.fresh()
         secret = await self._engine.vault.purpose_key(tenant, "command")
         # Keyed, since both a client's key and the command's text may be personal.
-        said = type(command).__name__ + command.model_dump_json()
+        said = said + type(command).__name__ + command.model_dump_json()
         return CommandKey(
             sealing.keyed_digest(secret, b"key", key.encode()),
             sealing.keyed_digest(secret, b"hash", said.encode()),
@@ -368,7 +368,7 @@ def _numbered(stream: UUID, version: int, events: Sequence[Event]) -> list[NewEv
     return [NewEvent(stream, version + n, event) for n, event in enumerate(events, 1)]
 
 
-def _apply(state: Memory, events: Sequence[Event]) -> Memory:
+def apply_events(state: Memory, events: Sequence[Event]) -> Memory:
     """The state after these events, as far as deciding needs it; times are placeholders."""
     for event in events:
         state = rules.evolve(

@@ -98,7 +98,7 @@ class Search:
         }
         cursor = await connection.execute(
             f"select count(*) from (select 1 from {self._schema}.live_memory where {matching.where()} "
-            "limit %(bound)s) some",
+            "limit %(bound)s) bounded",
             values,
         )
         counted = await cursor.fetchone()
@@ -107,7 +107,7 @@ class Search:
             # The fence keeps the planner from answering a filtered query out of the vector index.
             statement = (
                 f"select memory_id from (select memory_id, embedding from {self._schema}.live_memory "
-                f"where {matching.where()} and embedding is not null offset 0) some "
+                f"where {matching.where()} and embedding is not null offset 0) bounded "
                 "order by embedding operator(public.<=>) %(vector)s::public.halfvec, memory_id limit %(pool)s"
             )
         else:

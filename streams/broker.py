@@ -18,6 +18,7 @@ import nats
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
+from nats.js import JetStreamContext
 
 from ..domain.errors import LethelogError, Misconfigured, Unavailable
 
@@ -121,6 +122,11 @@ def keep_reconnecting(client: Client) -> None:
     """From now on a lost connection is tried again without end, so it is never closed by the client itself."""
     client.options["allow_reconnect"] = True
     client.options["max_reconnect_attempts"] = -1
+
+
+def jetstream(client: Client, settings: BrokerSettings) -> JetStreamContext:
+    """JetStream on this connection; every request of it is bounded by the answer timeout."""
+    return client.jetstream(timeout=settings.answer_timeout)
 
 
 async def note_error(error: Exception) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from .broker import BrokerSettings, translated
+from .broker import BrokerSettings, jetstream, translated
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ async def park(client: Client, settings: BrokerSettings, message: Msg, error: st
         task=_task(message) if about.stream == settings.stream("tasks") else None,
     )
     with translated():
-        await client.jetstream().publish(
+        await jetstream(client, settings).publish(
             settings.parked_subject(about.consumer),
             parked.to_json(),
             timeout=settings.answer_timeout,
@@ -70,7 +70,6 @@ def _position(message: Msg) -> int | None:
 
 def _task(message: Msg) -> Mapping[str, Any] | None:
     try:
-        body = json.loads(message.data)
-    except ValueError:
+        return dict(json.loads(message.data))
+    except (ValueError, TypeError):
         return None
-    return body if isinstance(body, dict) else None

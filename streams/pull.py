@@ -24,10 +24,10 @@ class PatientPull:
         self._pull = pull
         self._trouble = trouble
 
-    async def fetch(self, batch: int = 1, timeout: float | None = 5, heartbeat: float | None = None) -> list[Msg]:
+    async def fetch(self, batch: int = 1, timeout: float | None = 5) -> list[Msg]:  # noqa: ASYNC109 - its caller's
         """The next messages. Raises the client's `TimeoutError` for everything else, after a pause if need be."""
         try:
-            return await self._pull.fetch(batch=batch, timeout=timeout, heartbeat=heartbeat)
+            return await self._pull.fetch(batch=batch, timeout=timeout)
         except nats.errors.TimeoutError:
             raise
         except (nats.errors.Error, OSError, json.JSONDecodeError) as error:

@@ -9,7 +9,7 @@ from typing import Any
 from nats.aio.client import Client
 
 from ..domain.errors import Unavailable
-from .broker import BrokerSettings, close, connect, translated
+from .broker import BrokerSettings, close, connect, jetstream, translated
 
 _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 
@@ -49,8 +49,8 @@ class TaskPublisher:
     async def publish_task(self, queue: str, body: Mapping[str, Any], msg_id: str) -> bool:
         """Put a task on a queue; False when one with this id is there already or was within two minutes.
 
-        ``body`` names ids and holds no content: it stays on the broker outside the reach of erasure. The same id is
-        used for every try, so an unclear answer doubles nothing. Raises `Unavailable` when the broker did not
+        ``body`` names ids and holds no content: it stays on the broker outside the reach of erasure. The same id
+        is used for every try, so an unclear answer doubles nothing. Raises `Unavailable` when the broker did not
         acknowledge it in time; the task may then be there or not, and may be published again.
         """
         subject = self._settings.task_subject(queue)
@@ -72,7 +72,7 @@ class TaskPublisher:
     async def _publish(self, subject: str, payload: bytes, headers: dict[str, str]) -> bool:
         client = await self._connected()
         with translated():
-            acknowledged = await client.jetstream().publish(
+            acknowledged = await jetstream(client, self._settings).publish(
                 subject,
                 payload,
                 timeout=min(2.0, self._settings.answer_timeout),

@@ -26,7 +26,7 @@ from nats.js.api import (
 )
 
 from ..domain.errors import Misconfigured
-from .broker import STREAM_KINDS, BrokerSettings, StreamKind, close, connect, translated
+from .broker import STREAM_KINDS, BrokerSettings, StreamKind, close, connect, jetstream, translated
 
 UNLIMITED = -1
 
@@ -105,7 +105,7 @@ class Topology:
         used = client or await connect(self._settings, name="topology", reconnect=False)
         try:
             with translated():
-                yield used.jetstream(timeout=self._settings.answer_timeout)
+                yield jetstream(used, self._settings)
         finally:
             if client is None:
                 await close(used)

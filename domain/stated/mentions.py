@@ -1,4 +1,4 @@
-"""Which record a text names: by series and number, by a bare number of its own series, or by title.
+"""What a memory is called: series and number, file name, distinctive title, or its own id.
 
 "Names" is meant strictly. "PEP 345" and "RFC 345" are different records; a bare "345" belongs to the series of
 the record it is written in; a title names a record only when it is distinctive enough.
@@ -15,7 +15,7 @@ Key = tuple[str, str]
 
 DOCUMENT_SERIES = frozenset(
     "pep rfc adr eip erc bip rep xep cip nep jep kep dep tep mep gep aip lip slip sip std bcp fyi iso iec ieee "
-    "pdr ddr tdr madr rfd rfp issue ticket bug task story pr".split()
+    "pdr ddr tdr madr rfd rfp prd issue ticket bug task story pr".split()
 )
 GENERIC_SERIES = frozenset(
     "decision record proposal document doc memo memorandum entry item standard specification spec note memory "
@@ -24,46 +24,72 @@ GENERIC_SERIES = frozenset(
 """Nouns that number records in their own right ("Decision 12") or stand for a record of the writer's series."""
 _NUMBER_WORDS = frozenset({"no", "nr", "nos", "number", "numbers", "№"})
 _NOT_SERIES = frozenset(
-    "http https tls ssl utf sha md ip ipv sql html css xml json http2 cpu gpu ram usb pm am utc gmt est cet pst q fy "
-    "h v ver version python java section sections part chapter appendix paragraph clause page line step phase".split()
+    "http https tls ssl utf sha md ip ipv sql html css xml json cpu gpu ram usb pm am utc gmt est cet pst q fy h v ver "
+    "version python java section sections part chapter appendix paragraph clause page line step phase sprint day "
+    "january february march april may june july august september october november december jan feb mar apr jun jul "
+    "aug sep sept oct nov dec in of on at to by the from since until for with and or about over under than".split()
 )
 _PLURAL = {"policies": "policy", "entries": "entry", "memories": "memory", "memoranda": "memorandum"}
-_ADR_WORDS = frozenset({"architecture", "architectural"})
 _STOPWORDS = frozenset(
     "a an the of for to in on and or with by from at as is are be use using our we this that it not no new old".split()
 )
-
-_TOPIC_LEAD = re.compile(
+_NUMBER = r"\d{1,6}(?:[.-]\d{1,6}){0,2}[a-z]{0,4}"
+_LEAD = re.compile(
     r"^[\W_]*(?:(?:decision|new|accepted|adopted|approved|proposed|final|title|record)\s*:\s*)?"
-    r"(?P<series>[^\W\d_]{1,24})s?[\s_#:№-]{0,3}(?:(?:no|nr|number)\b\.?\s*)?(?P<number>\d{1,6}(?:[.-]\d{1,6}){0,2}[a-z]?)"
-    r"(?![\w%])(?P<after>\s*(?:[:.,;()\[\]–—-]|$)|\s)",
+    r"(?P<series>[^\W\d_]{1,24})[\s_#:№-]{0,3}(?:(?:no|nr|number)\b\.?\s*)?(?P<number>" + _NUMBER + r")"
+    r"(?![\w%])(?P<after>\s*[:.,;()\[\]–—|-]|\s*$|\s)",
     re.IGNORECASE,
 )
-_NUMBER_LEAD = re.compile(r"^[\W_]*(?:0\d{1,5}(?=[\W_])|#\d{1,6}(?=\W|$)|\d{1,4}(?=[.:)]\s|\s[–—-]\s))")
-_TOPIC_TAIL = re.compile(
-    r"[(\[–—,:-]\s*(?P<series>[^\W\d_]{1,24})[\s_#-]{0,2}(?P<number>\d{1,6}(?:[.-]\d{1,6}){0,2})\s*[)\]]?\s*\.?\s*$"
+_NUMBER_LEAD = re.compile(r"^[\W_]*?(?P<number>0\d{1,5}(?=[\W_]|$)|(?<=#)\d{1,6}(?=\W|$)|\d{1,4}(?=[.:)]\s|\s[–—-]\s))")
+_TAIL = re.compile(
+    r"(?:[(\[,:]|\s[–—-])\s*(?P<series>[^\W\d_]{1,24})[\s_#-]{0,2}(?P<number>" + _NUMBER + r")\s*[)\]]?\s*\.?\s*$", re.I
 )
-_FILE = re.compile(r"(?<![\w-])(?P<number>\d{3,6})-(?P<slug>[a-z0-9][a-z0-9-]{1,100})\.(?:md|rst|txt|adoc|html)\b", re.I)
-_TAG = re.compile(r"^#?(?P<series>[^\W\d_]{2,12})[-_ :]?(?P<number>\d{1,6})$")
+_FILE = re.compile(r"(?<![\w-])\d{3,6}-[a-z][a-z0-9-]{1,100}\.(?:md|rst|txt|adoc|html)\b", re.IGNORECASE)
+_TAG = re.compile(r"^#?(?P<series>[^\W\d_]{2,12})[-_ :#]?(?P<number>\d{1,6})$")
 _HEADER = re.compile(
-    r"^[ \t*_]*(?P<series>pep|rfc|adr|eip|bip|rep|number|id|decision|record)[ \t*_]*:[ \t*_]*"
-    r"(?:(?P<inner>[^\W\d_]{2,8})[-_ #]?)?(?P<number>\d{1,6})[ \t]*$",
+    r"^[ \t*_]*(?P<series>pep|rfc|adr|eip|bip|rep|number|id|decision|record)[ \t*_]*:[ \t*_\"']*"
+    r"(?:(?P<inner>[^\W\d_]{2,8})[-_ #]?)?(?P<number>\d{1,6})[\"']?[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
+)
+_MENTION = re.compile(r"(?<![\w-])(?P<series>[A-Za-z]{2,12})[\s_#-]{0,2}(?P<number>" + _NUMBER + r")(?![\w%])")
+_INTRODUCES = frozenset(
+    "a an the new newly final we our team council they python internet community editors working group adopt adopts "
+    "adopted accept accepts accepted approve approved publish published issue issued record recorded file filed number "
+    "numbered know known register registered enter entered went out into came appeared became becomes is now was "
+    "as of on in from since at by dated date decision decided record document proposal standard standards track "
+    "process informational experimental best current practice memo note policy rule title kind type category status "
+    "january february march april may june july august september october november december jan feb mar apr jun jul "
+    "aug sep sept oct nov dec st nd rd th today".split()
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a memory's record is called."""
+    """What a memory is called."""
 
     keys: frozenset[Key]
     series: str | None
     """The series of its first key; None where only a number or nothing is known."""
     files: frozenset[str]
+    """File names without their ending."""
     titles: tuple[tuple[str, ...], ...]
-    """Distinctive titles as words."""
-    number_only: frozenset[str] = frozenset()
+    """A distinctive title, as words."""
+    numbers: frozenset[str]
     """Numbers known without a series ("0005 Use X")."""
+    uid: str
+    """The memory's id, which a text may name too."""
+
+    def could_be_named_in(self, text: str, folded: str) -> bool:
+        """Whether a text could name this record at all: a cheap test before it is read."""
+        if any(number.split("-")[0] in text for _, number in self.keys) or any(n in text for n in self.numbers):
+            return True
+        if any(max(title, key=len) in folded for title in self.titles) or self.uid in folded:
+            return True
+        # A number inside a range ("PEPs 5 to 9") is not written out.
+        return bool(self.keys) and _RANGE.search(text) is not None
+
+
+_RANGE = re.compile(r"\d\s?(?:[-–—]|to|through|thru)\s?\d")
 
 
 def plain_number(text: str) -> str:
@@ -78,11 +104,11 @@ def series_name(word: str, also: Iterable[str] = ()) -> tuple[str, bool] | None:
         return lower, False
     if lower in _PLURAL:
         return _PLURAL[lower], True
-    if lower.endswith("s") and (lower[:-1] in also or lower[:-1] in DOCUMENT_SERIES or lower[:-1] in GENERIC_SERIES):
-        return lower[:-1], True
+    if lower[-1] == "s" and ((stem := lower[:-1]) in also or stem in DOCUMENT_SERIES or stem in GENERIC_SERIES):
+        return stem, True
     if lower in _NOT_SERIES:
         return None
-    if word.isupper() and 2 <= len(word) <= 8 and word.isascii():
+    if word.isascii() and word.isupper() and 2 <= len(word) <= 8:
         return lower, False
     if len(word) >= 4 and word[-1] == "s" and word[:-1].isupper() and lower[:-1] not in _NOT_SERIES:
         return lower[:-1], True
@@ -107,78 +133,95 @@ def distinctive(title: tuple[str, ...]) -> bool:
 
 def identity_of(memory: JudgedMemory) -> Identity:
     """What a memory is called, read from its topic, the head of its content, its tags and its project."""
-    topic = visible(memory.topic)
+    topic = visible(memory.topic).strip()
     head = visible(memory.content[:400])
     keys: list[Key] = []
     numbers: set[str] = set()
     title = topic
-    lead = _lead(topic)
-    if lead is not None:
+    if (lead := _lead(topic)) is not None:
         keys.append(lead[0])
         title = topic[lead[1] :]
     elif (bare := _NUMBER_LEAD.match(topic)) is not None:
-        number = plain_number(re.sub(r"\D", "", bare.group()))
+        number = plain_number(bare["number"])
         hint = _series_hint(memory)
         if hint is not None:
             keys.append((hint, number))
         else:
             numbers.add(number)
         title = topic[bare.end() :]
-    elif (tail := _TOPIC_TAIL.search(topic)) is not None and (found := series_name(tail["series"])) is not None:
+    elif (tail := _TAIL.search(topic)) is not None and (found := series_name(tail["series"])) is not None:
         keys.append((found[0], plain_number(tail["number"])))
         title = topic[: tail.start()]
-    files = {found.group().lower() for place in (topic, head, *memory.tags) for found in _FILE.finditer(place)}
-    for tag in memory.tags:
-        found = _TAG.match(tag)
-        if found is not None and (series := series_name(found["series"])) is not None and series[0] in DOCUMENT_SERIES:
-            keys.append((series[0], plain_number(found["number"])))
+    labels = [*memory.tags, memory.project or ""]
+    for label in labels:
+        tagged = _TAG.match(label)
+        if tagged is not None and (series := series_name(tagged["series"])) is not None and series[0] in DOCUMENT_SERIES:
+            keys.append((series[0], plain_number(tagged["number"])))
     if not keys and not numbers:
         keys.extend(_content_keys(head, topic))
+    files = {found.group().lower().rsplit(".", 1)[0] for place in (topic, head, *labels) for found in _FILE.finditer(place)}
     words = words_of(title)
-    titles = (words,) if distinctive(words) else ()
     return Identity(
         keys=frozenset(keys),
         series=keys[0][0] if keys else None,
         files=frozenset(files),
-        titles=titles,
-        number_only=frozenset(numbers),
+        titles=(words,) if distinctive(words) else (),
+        numbers=frozenset(numbers),
+        uid=str(memory.memory_id),
     )
 
 
 def _lead(text: str) -> tuple[Key, int] | None:
     """A key at the very start of a text, and where it ends."""
-    found = _TOPIC_LEAD.match(text)
+    found = _LEAD.match(text)
     if found is None:
         return None
     word = found["series"]
     known = series_name(word)
     if known is None:
-        # An unknown word is a series only where punctuation sets the number off as a label: "Beschluss 12: …".
-        if word.lower() in _NOT_SERIES or not found["after"].strip() or len(word) < 3 or _is_date_word(word):
+        # An unknown word is a series only where a mark sets the number off as a label: "Beschluss 12: …".
+        if word.lower() in _NOT_SERIES or len(word) < 3 or found["after"].strip() not in (":", "–", "—", "-", "|", "."):
             return None
         known = (word.lower(), False)
     return (known[0], plain_number(found["number"])), found.end("number")
 
 
-def _is_date_word(word: str) -> bool:
-    return word.lower()[:3] in {"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
-
-
 def _series_hint(memory: JudgedMemory) -> str | None:
+    """The series that a tag or the project names, for a topic that only has a number."""
     for name in (*memory.tags, memory.project or ""):
-        found = series_name(name.strip("#")) if name else None
+        found = series_name(name.strip("#")) if name.strip("#") else None
         if found is not None and found[0] in DOCUMENT_SERIES:
             return found[0]
     return None
 
 
 def _content_keys(head: str, topic: str) -> list[Key]:
+    """The key that a record's first sentence or its header gives it.
+
+    "Our proxies follow RFC 2616" is a memory about proxies, not RFC 2616: before the key only words that
+    introduce a record may stand, or the memory's own topic.
+    """
     header = _HEADER.search(head)
     if header is not None:
         series = (header["inner"] or header["series"]).lower()
         if series not in ("number", "id"):
             return [(series, plain_number(header["number"]))]
-    lead = _lead(head)
-    if lead is not None and series_name(lead[0][0]) is not None:
-        return [lead[0]]
+    for found in _MENTION.finditer(head):
+        known = series_name(found["series"])
+        if known is None or known[1]:
+            continue
+        before = words_of(head[: found.start()])
+        about = set(words_of(topic))
+        if all(word in _INTRODUCES or word in about or word.isdigit() for word in before):
+            after = words_of(head[found.end() : found.end() + 24])[:1]
+            if before or not after or after[0] not in _ABOUT_IT:
+                return [(known[0], plain_number(found["number"]))]
+        return []
     return []
+
+
+_ABOUT_IT = frozenset(
+    "has had says said requires required needs needed does did support supports compliant compatible compliance style "
+    "section sections parser client clients server servers and or vs versus".split()
+)
+"""After a key at the start of a memory: words showing that it talks about the record and is not it."""

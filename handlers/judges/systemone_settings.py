@@ -4,6 +4,7 @@ Every problem is a `Misconfigured` that names the ``LETHELOG_JUDGE_*`` setting t
 in silence: a setting that could change an answer is part of the judge's identity.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from pydantic import SecretStr
 
 from ...domain.errors import Misconfigured
 from ...domain.judging import MAX_QUESTIONS, MAX_STATE_CHARS
+from .strict_json import strict_json_object
 
 DEFAULT_PATH = "/v1/systemone"
 KEYED_HOSTS = ("api.typesafe.ai", "openrouter.ai")
@@ -82,6 +84,8 @@ class SystemOneSettings:
         _check_model(self)
         _check_key_and_headers(self)
         _check_bounds(self)
+        # A copy of its own, in one order of keys, so that the same settings always make the same identity.
+        object.__setattr__(self, "extra_body", _canonical(self.extra_body))
 
     @property
     def url(self) -> str:
@@ -183,6 +187,14 @@ def _check_key_and_headers(settings: SystemOneSettings) -> None:
             raise _refuse("LETHELOG_JUDGE_HEADERS", "holds a name or value no header can have", "Use ASCII")
     if OWN_BODY_FIELDS & settings.extra_body.keys():
         raise _refuse("LETHELOG_JUDGE_EXTRA_BODY", "sets model, state or questions", "Leave these out")
+
+
+def _canonical(extra_body: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        text = json.dumps(dict(extra_body), ensure_ascii=False, allow_nan=False, sort_keys=True)
+        return strict_json_object(text.encode("utf-8"))
+    except (TypeError, ValueError, RecursionError):
+        raise _refuse("LETHELOG_JUDGE_EXTRA_BODY", "is not one JSON object", 'Give e.g. {"user": "a"}') from None
 
 
 def _check_bounds(settings: SystemOneSettings) -> None:

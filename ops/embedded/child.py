@@ -68,14 +68,15 @@ def spawn(
         stdout=log,
         stderr=log,
         start_new_session=True,
-        preexec_fn=_die_with_parent(on_our_death),  # safe: the supervisor has no threads
+        preexec_fn=die_with_parent(on_our_death),  # safe: the supervisor has no threads
         user=account.as_user if account else None,
         group=account.as_group if account else None,
         extra_groups=account.as_groups if account else None,
     )
 
 
-def _die_with_parent(wanted: signal.Signals) -> Callable[[], None]:
+def die_with_parent(wanted: signal.Signals) -> Callable[[], None]:
+    """What a child calls before it becomes another program, to be sent ``wanted`` when this one ends."""
     parent = os.getpid()
 
     def ask() -> None:

@@ -102,8 +102,8 @@ def _socket_folder(preferred: Path, folder: DataFolder, account: Account) -> Pat
         if parent.is_dir() and _fits(parent / name) and account.may(parent, os.X_OK):
             return _make_private(parent / name, account)
     raise Misconfigured(
-        f"The path {preferred} is too long for a socket, and no runtime folder could be used instead. "
-        "Set LETHELOG_DATA_DIR to a shorter path."
+        f"The path {preferred} is too long for a socket or has a comma in it, and no runtime folder could be used "
+        "instead. Set LETHELOG_DATA_DIR to a shorter, plainer path."
     )
 
 
@@ -114,9 +114,12 @@ def _runtime_folders(account: Account) -> list[Path]:
 
 
 def _fits(sockets: Path) -> bool:
+    """Whether a connection URL can name a socket there."""
+    if "," in str(sockets):  # separates hosts, by no means to be escaped
+        return False
     try:
         return len(str(sockets / _SOCKET).encode()) <= _LONGEST_SOCKET_PATH
-    except UnicodeEncodeError:  # bytes that are not UTF-8, which no connection URL can hold
+    except UnicodeEncodeError:  # bytes that are not UTF-8
         return False
 
 

@@ -7,12 +7,13 @@ import secrets
 import shutil
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 from ...domain.errors import LethelogError, Misconfigured, Unavailable
 from .account import Account
 from .binaries import PostgresPrograms
-from .child import StopSignals, spawn
+from .child import StopSignals, die_with_parent, spawn
 from .failure import disk_full, explain_os_error
 from .files import sync_folder
 from .folder import DataFolder
@@ -25,7 +26,9 @@ SUPERUSER = "lethelog_superuser"
 PORT = 5432
 
 _DRAFT = "pg.partial-"
+_DRAFT_PATIENCE = 10.0
 _NO_SPACE = "No space left on device"
+_STAMP = re.compile(r"^[-\d]+ [:.\d]+ \w+ \[\d+\] ")
 _LITTLE = 32 * 1024 * 1024
 _PASSING = re.compile(r'pre-existing shared memory block|lock file ".*" already exists')
 
@@ -87,7 +90,7 @@ class PostgresServer:
         cluster = self.placement.cluster
         try:
             for draft in cluster.parent.glob(f"{_DRAFT}*"):
-                shutil.rmtree(draft, ignore_errors=True)
+                _delete_draft(draft)
             if cluster.is_dir() and any(cluster.iterdir()):
                 self._check(cluster)
             else:
@@ -163,6 +166,7 @@ class PostgresServer:
                 cwd=draft,
                 env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
                 pass_fds=(reader,),
+                preexec_fn=die_with_parent(signal.SIGKILL),
                 user=account.as_user,
                 group=account.as_group,
                 extra_groups=account.as_groups,
@@ -239,13 +243,29 @@ class PostgresServer:
 
     def _explain(self, lines: list[str], what: str) -> LethelogError:
         cluster = self.placement.cluster
-        telling = [line for line in lines if any(word in line for word in ("FATAL", "PANIC", "error:"))] or lines
         if any(_NO_SPACE in line for line in lines) or (not lines and _free_space(cluster.parent) < _LITTLE):
             return disk_full(cluster)
-        reason = telling[0] if telling else "it gave no reason"
+        reason = _telling(lines)
         if any("Permission denied" in line or "invalid permissions" in line for line in lines):
             return Misconfigured(f"{what}: {reason} ({cluster}).")
         return Unavailable(f"{what}: {reason} (see {self.log}).")
+
+
+def _telling(lines: list[str]) -> str:
+    """What in a log says why a start failed, without the stamps."""
+    plain = [_STAMP.sub("", line) for line in lines]
+    for index, line in enumerate(plain):
+        if "FATAL" in line or "PANIC" in line or "error:" in line:
+            # The line before tells which setting, where this one only tells which file.
+            return "; ".join(plain[index - 1 if "configuration file" in line and index else index : index + 1])
+    return plain[-1] if plain else "it gave no reason"
+
+
+def _delete_draft(draft: Path) -> None:
+    deadline = time.monotonic() + _DRAFT_PATIENCE
+    while processes_in(draft, "postgres") and time.monotonic() < deadline:
+        time.sleep(0.02)  # a killed initdb's child writes on until it notices
+    shutil.rmtree(draft, ignore_errors=True)
 
 
 def _free_space(folder: Path) -> int:

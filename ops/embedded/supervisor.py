@@ -107,7 +107,7 @@ class Supervisor:
                 self._placement.sockets.rmdir()
 
     def _lock_cluster(self, placement: Placement) -> None:
-        self._cluster_lock = acquire(placement.lock, _PATIENCE)
+        self._cluster_lock = acquire(placement.lock, 1.0)
         if self._cluster_lock is None:
             raise Misconfigured(
                 f"The database files in {placement.cluster} are in use by another data directory. If "

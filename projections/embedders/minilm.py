@@ -54,8 +54,8 @@ class MiniLmEmbedder(Embedder):
 
         Args:
             threads: cores that one text may use. Callers in several threads run side by side anyway.
-            window: tokens the model reads at once, 16 to 510. 126 and a frame of 2 is the length it was trained at;
-                254 is customary, costs more, and finds no more on the real pairs of the report.
+            window: tokens the model reads at once, 16 to 510. 126 and a frame of 2 is the length it was trained
+                at; 254 is customary, costs more, and finds no more on the real pairs of the report.
         """
         if not 16 <= window <= _LONGEST_WINDOW:
             raise Misconfigured(f"window: {window} tokens are not possible; give 16 to {_LONGEST_WINDOW}")

@@ -122,8 +122,8 @@ def _vectors(endpoint: str, rows: list[object], count: int, dimensions: int) -> 
             return odd(endpoint, "sent a vector that is not one of finite numbers, some of them not zero")
         if len(vector) != dimensions:
             error = Misconfigured(
-                f"dimensions: {endpoint} gives vectors of {len(vector)} dimensions, {dimensions} are expected; set "
-                "dimensions to what the model gives",
+                f"dimensions: {endpoint} gives vectors of {len(vector)} dimensions, {dimensions} are expected; "
+                "set dimensions to what the model gives",
                 endpoint=endpoint,
                 expected=dimensions,
                 received=len(vector),

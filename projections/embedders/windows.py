@@ -1,8 +1,8 @@
 """Text longer than a model's window: cut into overlapping windows, each embedded, then pooled. Nothing is dropped.
 
 The rule, version ``RULE``: as few windows as fit, of equal length, evenly spread, neighbours sharing at least an
-eighth of the size. The vector of the text is the mean of the windows' unit vectors, each weighing as much as it is long,
-scaled to length 1. Sizes are counted in the model's tokens, or, where its tokenizer is out of reach, in
+eighth of the size. The vector of the text is the mean of the windows' unit vectors, each weighing as much as it
+is long, scaled to length 1. Sizes are counted in the model's tokens, or, where its tokenizer is out of reach, in
 bytes of UTF-8: a token is at least one byte, so a window of n bytes is never more than n tokens.
 """
 
@@ -35,9 +35,9 @@ def spans(length: int, size: int) -> list[tuple[int, int]]:
 def slices(text: str, costs: NDArray[np.int64], size: int) -> list[tuple[str, int]]:
     """The text in windows that cost at most ``size``, each with its cost.
 
-    ``costs`` says what each character costs, shape (len(text),); one of 0 belongs to the character before it. A cut
-    is moved to white space where there is some within half the overlap, so that words stay whole and neighbours
-    still meet.
+    ``costs`` says what each character costs, shape (len(text),); one of 0 belongs to the character before it. A
+    cut is moved to white space where there is some within half the overlap, so that words stay whole and
+    neighbours still meet.
     """
     ends = np.cumsum(costs)
     total = int(ends[-1]) if len(text) else 0

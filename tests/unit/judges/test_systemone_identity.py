@@ -65,3 +65,9 @@ def test_the_wording_of_the_question_changes_it(monkeypatch: pytest.MonkeyPatch)
 
 def test_items_that_share_a_state_show_in_it() -> None:
     assert ":p2i12:" in identity_of(settings(**BASE, items_per_call=12))
+
+
+def test_the_order_of_extra_fields_does_not_matter() -> None:
+    one = settings(**BASE, extra_body={"user": "a", "provider": {"only": ["x"], "sort": "price"}})
+    two = settings(**BASE, extra_body={"provider": {"sort": "price", "only": ["x"]}, "user": "a"})
+    assert identity_of(one) == identity_of(two)

@@ -1,0 +1,254 @@
+"""Reads: search, get, list, history. All go through one filter and one retrievable predicate."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import BeforeValidator, Field, StringConstraints
+
+from ..domain.errors import InvalidInput, NotFound, WrongKind
+from ..domain.fields import Id, Input, Instant, MemoryType, Name, Scope, Tags, parse
+from ..projections.filters import MemoryFilter
+from ..projections.memory_history import MemoryHistory
+from ..projections.projection import LIVE_SCHEMA
+from ..projections.rows import list_rows, read_rows
+from ..projections.runner import wait_for
+from ..projections.search import Search
+from ..streams.directory import NameKind
+from .caller import Caller
+from .cursors import make_cursor, read_cursor
+from .engine import Engine
+from .present import present_rows
+from .views import History, HistoryEntry, MemoryPage, MemoryView, SearchHit, SearchResult
+
+StatusChoice = Literal[
+    "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
+]
+Query = Annotated[
+    str,
+    BeforeValidator(lambda value: value.strip() if isinstance(value, str) else value),
+    StringConstraints(min_length=1, max_length=2_000),
+]
+_REFERENCES: Mapping[str, tuple[str, NameKind]] = {
+    "project": ("project", "project"),
+    "user_id": ("user_ref", "user"),
+    "agent_id": ("agent_ref", "agent"),
+    "run_id": ("run_ref", "run"),
+    "session_id": ("session_ref", "session"),
+    "subject": ("subject_ref", "subject"),
+}
+
+
+class _Narrowed(Input):
+    memory_types: tuple[MemoryType, ...] = Field(default=(), max_length=8)
+    scope: Scope | None = None
+    project: Name | None = None
+    no_project: bool = False
+    user_id: Name | None = None
+    agent_id: Name | None = None
+    run_id: Name | None = None
+    session_id: Name | None = None
+    subject: Name | None = None
+    tags: Tags = ()
+    status: StatusChoice = "retrievable"
+    current: bool = False
+    """Only memories that are neither superseded nor past their own end."""
+    recorded_after: Instant | None = None
+    recorded_before: Instant | None = None
+    after: int | None = Field(default=None, ge=0)
+    """A log position that the answer must include (read your own write)."""
+
+
+class SearchQuery(_Narrowed):
+    """What to search for. ``limit`` 1 to 25."""
+
+    query: Query
+    limit: int = Field(default=5, ge=1, le=25)
+
+
+class ListQuery(_Narrowed):
+    """What to list, newest first. ``limit`` 1 to 100."""
+
+    limit: int = Field(default=25, ge=1, le=100)
+    cursor: str | None = Field(default=None, max_length=400)
+
+
+class GetQuery(Input):
+    """Which memories to get, at most 20."""
+
+    ids: tuple[Id, ...] = Field(min_length=1, max_length=20)
+    after: int | None = Field(default=None, ge=0)
+
+
+class HistoryQuery(Input):
+    """Whose history to read."""
+
+    memory_id: Id
+    after: int | None = Field(default=None, ge=0)
+
+
+class Reading:
+    """Reads for one caller's tenant, from one set of read models."""
+
+    def __init__(self, engine: Engine, *, schema: str = LIVE_SCHEMA) -> None:
+        self._engine = engine
+        self._schema = schema
+        self._search = (
+            engine.search if schema == LIVE_SCHEMA else Search(engine.database, engine.embedder, schema=schema)
+        )
+
+    async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchResult:
+        """The best matches, score descending; superseded ones last and flagged (settlement 15)."""
+        caller.require("memory:read")
+        query = parse(SearchQuery, arguments)
+        _check_text("query", query.query)
+        await self._wait("live_memory", query.after)
+        matching = await self._filter(caller, query)
+        if matching is None:
+            return SearchResult(hits=(), count=0, applied_scope=query.scope)
+        hits = await self._search.search(query.query, matching, query.limit)
+        views = await present_rows(self._engine, caller.tenant, [hit.row for hit in hits], matching.now)
+        return SearchResult(
+            hits=tuple(
+                SearchHit(
+                    memory=view,
+                    score=hit.score,
+                    legs={"text": hit.legs.text, "vector": hit.legs.vector, "topic": hit.legs.topic},
+                    superseded=hit.row.successor is not None,
+                )
+                for hit, view in zip(hits, views, strict=True)
+            ),
+            count=len(hits),
+            applied_scope=query.scope,
+        )
+
+    async def list(self, caller: Caller, arguments: Mapping[str, Any]) -> MemoryPage:
+        """A page of memories, newest first by when they were said, with the exact total."""
+        caller.require("memory:read")
+        query = parse(ListQuery, arguments)
+        await self._wait("live_memory", query.after)
+        matching = await self._filter(caller, query)
+        if matching is None:
+            return MemoryPage(memories=(), total=0)
+        asked = query.model_dump(exclude={"cursor", "limit", "after"})
+        beyond = read_cursor(query.cursor, asked) if query.cursor is not None else None
+        async with self._engine.database.transaction() as connection:
+            rows, total = await list_rows(connection, matching, query.limit + 1, beyond, self._schema)
+        page = rows[: query.limit]
+        views = await present_rows(self._engine, caller.tenant, page, matching.now)
+        more = len(rows) > query.limit
+        return MemoryPage(
+            memories=tuple(views),
+            total=total,
+            next_cursor=make_cursor(asked, page[-1].occurred_at, page[-1].memory_id) if more else None,
+        )
+
+    async def get(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[MemoryView, ...]:
+        """Memories of any status by id, in the order asked.
+
+        Raises `NotFound` naming the first id that is unknown (or another tenant's: they answer alike), and
+        `WrongKind` for the id of something else.
+        """
+        caller.require("memory:read")
+        query = parse(GetQuery, arguments)
+        await self._wait("live_memory", query.after)
+        async with self._engine.database.connection() as connection:
+            rows = await read_rows(connection, caller.tenant, query.ids, self._schema)
+        await self.refuse_missing(caller.tenant, [one for one in query.ids if one not in rows])
+        return tuple(
+            await present_rows(self._engine, caller.tenant, [rows[one] for one in query.ids], self._engine.clock())
+        )
+
+    async def history(self, caller: Caller, arguments: Mapping[str, Any]) -> History:
+        """Everything that happened to a memory, in order, with actors and causes."""
+        caller.require("memory:read")
+        query = parse(HistoryQuery, arguments)
+        await self._wait(MemoryHistory.name, query.after)
+        async with self._engine.database.connection() as connection:
+            cursor = await connection.execute(
+                "select position, name, event_id, recorded_at, actor_kind, actor_ref, cause, correlation, policy, "
+                f"judge, detail from {self._schema}.memory_history where tenant = %s and memory_id = %s "
+                "order by position",
+                (caller.tenant, query.memory_id),
+            )
+            rows = await cursor.fetchall()
+        if not rows:
+            await self.refuse_missing(caller.tenant, [query.memory_id])
+        names = await self._engine.directory.names(caller.tenant, {row[5] for row in rows})
+        entries: list[HistoryEntry] = []
+        said: str | None = None
+        for row in rows:
+            detail = dict(row[10])
+            own = row[1].startswith("memory.")
+            new = detail.pop("new", None) if own else None
+            detail.pop("old", None)
+            entries.append(
+                HistoryEntry(
+                    position=row[0],
+                    event=row[1],
+                    event_id=row[2],
+                    recorded_at=row[3],
+                    actor=_actor(row[4], names.get(row[5])),
+                    cause=row[6],
+                    correlation=row[7],
+                    policy=row[8],
+                    judge=row[9],
+                    old=said if own else None,
+                    new=(new or said) if own else None,
+                    detail=detail,
+                )
+            )
+            if own:
+                said = new or said
+        return History(memory_id=query.memory_id, entries=tuple(entries))
+
+    async def refuse_missing(self, tenant: UUID, missing: Sequence[UUID]) -> None:
+        """Raise for ids that are no memory of this tenant; nothing where the list is empty."""
+        if not missing:
+            return
+        names = await self._engine.log.stream_names(tenant, missing)
+        for one in missing:
+            kind = names.get(one, "").partition(".")[0]
+            if kind and kind != "memory":
+                raise WrongKind(f"{one} is the id of a {kind}, not of a memory", id=one, kind=kind)
+            raise NotFound(f"no memory {one}", memory_id=one)
+
+    async def _wait(self, read_model: str, position: int | None) -> None:
+        if position:
+            await wait_for(self._engine.database, read_model, position)
+
+    async def _filter(self, caller: Caller, query: _Narrowed) -> MemoryFilter | None:
+        """The conditions, or None where a name was never used and nothing can match."""
+        references: dict[str, UUID] = {}
+        for field, (column, kind) in _REFERENCES.items():
+            name: str | None = getattr(query, field)
+            if name is None:
+                continue
+            found = await self._engine.directory.find(caller.tenant, kind, name)
+            if found is None:
+                return None
+            references[column] = found
+        if query.no_project and "project" in references:
+            raise InvalidInput("no_project", "cannot be given together with project")
+        return MemoryFilter(
+            tenant=caller.tenant,
+            now=self._engine.clock(),
+            status=query.status,
+            current=query.current,
+            memory_types=query.memory_types,
+            scope=query.scope,
+            references=references,
+            no_project=query.no_project,
+            tags=query.tags,
+            recorded_after=query.recorded_after,
+            recorded_before=query.recorded_before,
+        )
+
+
+def _check_text(field: str, text: str) -> None:
+    if "\x00" in text:
+        raise InvalidInput(field, "holds a NUL character; remove it")
+
+
+def _actor(kind: str, name: str | None) -> str:
+    return kind if name is None else f"{kind}:{name}"

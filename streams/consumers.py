@@ -1,0 +1,274 @@
+"""Consumers: plain async functions bound to durables of the broker, supervised.
+
+Handlers know nothing of the broker. Several processes with the same subscription compete for its messages.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import nats.errors
+from faststream import AckPolicy
+from faststream.nats import JStream, NatsBroker, PullSub
+from faststream.nats.message import NatsMessage
+from faststream.nats.subscriber.usecases import PullStreamSubscriber
+from nats.js import JetStreamContext
+
+from ..domain.errors import LethelogError, Unavailable
+from . import cloudevents, parking
+from .broker import (
+    BrokerSettings,
+    connection_options,
+    jetstream,
+    keep_reconnecting,
+    translated,
+)
+from .delivery import DeliveryRule, Park
+from .pull import PatientPull
+from .subscriptions import EventSubscription, Subscription, TaskSubscription, durable_of, kind_of
+from .tasks import Task
+from .topology import Topology
+
+PULL_SECONDS = 1.0
+"""How long one request for a message waits. Also how late a worker notices that the broker is back."""
+CHECK_SECONDS = 5.0
+"""How often durables are compared with what they should be; at once when a worker meets trouble."""
+_STALLED_AFTER = 3
+_LONGEST_PAUSE = 5.0
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DurableState:
+    """How a durable stands, for status and metrics."""
+
+    name: str
+    waiting: int
+    """Messages not delivered yet."""
+    open: int
+    """Deliveries at work or put off."""
+    redelivered: int
+
+
+class Consumers:
+    """Runs subscriptions until closed, through restarts of the broker and durables deleted under it."""
+
+    def __init__(self, settings: BrokerSettings, decode: cloudevents.Decode, *, grace: float = 10.0) -> None:
+        """``decode`` is `Log.decode`; ``grace`` is how many seconds running handlers get at close."""
+        self._settings = settings
+        self._decode = decode
+        self._grace = grace
+        self._subscriptions: tuple[Subscription, ...] = ()
+        self._rule = DeliveryRule(self._park)
+        self._broker: NatsBroker | None = None
+        self._supervisor: asyncio.Task[None] | None = None
+        self._trouble = asyncio.Event()
+        self._stalled = 0
+        self.problem: str | None = None
+        """Why nothing is consumed at the moment; None when all is well."""
+
+    @property
+    def rule(self) -> DeliveryRule:
+        """Counts of what runs and how deliveries ended."""
+        return self._rule
+
+    async def open(self, subscriptions: Sequence[Subscription], *, patient: bool = False) -> None:
+        """Start consuming; returns once it does.
+
+        Raises `Unavailable` or `Misconfigured` when that cannot be; with ``patient`` it goes on trying instead.
+        """
+        self._subscriptions = tuple(subscriptions)
+        for subscription in self._subscriptions:
+            self._rule.add(subscription.name, subscription.policy, heartbeat=subscription.heartbeat)
+        if not patient:
+            try:
+                await self._start()
+            except BaseException:
+                await self._stop()
+                raise
+        self._supervisor = asyncio.create_task(self._supervise(), name="lethelog-consumers")
+
+    async def close(self) -> None:
+        """Take no more messages, let running handlers finish, and give back those that do not."""
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._supervisor
+            self._supervisor = None
+        await self._stop()
+
+    async def states(self) -> list[DurableState]:
+        """How each durable stands. Raises `Unavailable`."""
+        return [
+            DurableState(info.name, info.num_pending or 0, info.num_ack_pending or 0, info.num_redelivered or 0)
+            for info in await self._infos()
+        ]
+
+    async def _infos(self) -> list[Any]:
+        broker = self._broker
+        if broker is None:
+            raise Unavailable("the broker does not answer; is NATS running?")
+        js = jetstream(broker.connection, self._settings)
+        with translated():
+            return [await js.consumer_info(self._settings.stream(kind_of(s)), s.name) for s in self._subscriptions]
+
+    def _topology(self) -> Topology:
+        return Topology(self._settings, [durable_of(s, self._settings) for s in self._subscriptions])
+
+    async def _start(self) -> None:
+        broker = self._broker = NatsBroker(
+            **connection_options(self._settings, "consumers"),
+            allow_reconnect=False,
+            apply_types=False,
+            # FastStream logs the text of handlers' errors, which may hold content.
+            logger=None,
+            graceful_timeout=self._grace,
+            middlewares=[self._rule],
+        )
+        subscribers = [one for subscription in self._subscriptions for one in self._bind(broker, subscription)]
+        with translated():
+            async with asyncio.timeout(self._settings.answer_timeout * 2):
+                await broker.connect()
+                # A client that gives up closes its connection; from now on it never does.
+                keep_reconnecting(broker.connection)
+                await self._topology().ensure(broker.connection)
+                await broker.start()
+        for subscriber in subscribers:
+            pull = subscriber.subscription
+            assert isinstance(pull, JetStreamContext.PullSubscription)
+            subscriber.subscription = PatientPull(pull, self._trouble.set)  # type: ignore[assignment]
+        self._trouble.clear()
+        self._stalled = 0
+        self.problem = None
+
+    def _bind(self, broker: NatsBroker, subscription: Subscription) -> list[PullStreamSubscriber]:
+        """One FastStream subscriber per worker, all on the same durable, each asking for one message at a time.
+
+        So no message waits in a buffer while its ack_wait runs (F43), and a slow one holds up one worker only:
+        ``batch_size=N`` waits for all N before it asks again, and ``max_workers=N`` takes more than N.
+        """
+        kind = kind_of(subscription)
+        handler = self._handler(subscription)
+        bound: list[PullStreamSubscriber] = []
+        for _ in range(subscription.concurrency):
+            subscriber = broker.subscriber(
+                durable_of(subscription, self._settings).filter_subjects[0],
+                stream=JStream(self._settings.stream(kind), declare=False),
+                durable=subscription.name,
+                pull_sub=PullSub(batch_size=1, timeout=PULL_SECONDS),
+                ack_policy=AckPolicy.MANUAL,
+                no_reply=True,
+                decoder=_undecoded,
+            )
+            assert isinstance(subscriber, PullStreamSubscriber)
+            subscriber(handler)
+            bound.append(subscriber)
+        return bound
+
+    def _handler(self, subscription: Subscription) -> Callable[[NatsMessage], Awaitable[None]]:
+        async def handle_event(message: NatsMessage) -> None:
+            assert isinstance(subscription, EventSubscription)
+            event = await cloudevents.open_message(message.raw_message.data, self._decode)
+            if event.event is None and subscription.unknown == "park":
+                raise Park("UnknownEvent")
+            await subscription.handler(event)
+
+        async def handle_task(message: NatsMessage) -> None:
+            assert isinstance(subscription, TaskSubscription)
+            await subscription.handler(_task(subscription.queue, message))
+
+        return handle_event if isinstance(subscription, EventSubscription) else handle_task
+
+    async def _park(self, message: Any, reason: str) -> None:
+        broker = self._broker
+        if broker is None:
+            raise Unavailable("the broker does not answer; is NATS running?")
+        await parking.park(broker.connection, self._settings, message, reason)
+
+    async def _supervise(self) -> None:
+        pause = 0.2
+        while True:
+            try:
+                if self._broker is None:
+                    await self._start()
+                await self._watch()
+            except LethelogError as error:
+                self.problem = error.message
+                _LOG.warning("consumers start over: %s", error.code)
+            except Exception as error:
+                self.problem = type(error).__name__
+                _LOG.warning("consumers start over: %s", type(error).__name__)
+            else:
+                pause = 0.2
+            await self._stop()
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _watch(self) -> None:
+        """Compare and mend until starting over is the better way; returns then."""
+        assert self._broker is not None
+        client = self._broker.connection
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._trouble.wait(), CHECK_SECONDS)
+            self._trouble.clear()
+            if client.is_closed:
+                return
+            if not client.is_connected:
+                # It reconnects by itself and its subscriptions with it.
+                self.problem = "the broker does not answer; is NATS running?"
+                await asyncio.sleep(0.1)
+                self._trouble.set()
+                continue
+            try:
+                for change in await self._topology().ensure(client):
+                    _LOG.warning("%s was %s", change.what, change.kind)
+                infos = await self._infos()
+            except Unavailable as error:
+                # Just back, or just gone: the connection says which.
+                self.problem = error.message
+                await asyncio.sleep(0.2)
+                self._trouble.set()
+                continue
+            self.problem = None
+            if self._is_stalled(infos):
+                _LOG.warning("consumers start over: messages wait and nobody asks for them")
+                return
+
+    def _is_stalled(self, infos: Sequence[Any]) -> bool:
+        """Whether messages wait although no worker asks for them or is at work, several checks on end."""
+        idle = [
+            info
+            for info in infos
+            if info.num_pending and not info.num_waiting and not self._rule.running[info.name]
+        ]
+        self._stalled = self._stalled + 1 if idle else 0
+        return self._stalled >= _STALLED_AFTER
+
+    async def _stop(self) -> None:
+        broker, self._broker = self._broker, None
+        if broker is None:
+            return
+        with contextlib.suppress(nats.errors.Error, OSError, TimeoutError, ExceptionGroup):
+            await asyncio.gather(*(s.stop() for s in broker.subscribers))
+        await self._rule.settled()
+        with contextlib.suppress(nats.errors.Error, OSError, TimeoutError, ExceptionGroup):
+            await broker.stop()
+
+
+async def _undecoded(message: NatsMessage) -> NatsMessage:
+    return message
+
+
+def _task(queue: str, message: NatsMessage) -> Task:
+    raw = message.raw_message
+    try:
+        body = dict(json.loads(raw.data))
+    except (ValueError, TypeError):
+        raise Park("UnreadableTask") from None
+    identity = (raw.headers or {}).get("Nats-Msg-Id", "")
+    return Task(queue, identity.removeprefix(f"{queue}:"), body, raw.metadata.num_delivered)

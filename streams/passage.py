@@ -1,0 +1,122 @@
+"""Events on their way over one connection: many in flight, in order, acknowledged as a contiguous prefix."""
+
+# The client's own signatures end in untyped dictionaries.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import nats.js.errors
+from nats.js import JetStreamContext
+from nats.js.api import PubAck, StreamInfo
+
+from ..domain.errors import LethelogError, Unavailable
+from . import cloudevents
+from .broker import BrokerSettings, translated
+
+PAGE = 1000
+IN_FLIGHT = 4000
+"""Events published and not yet acknowledged; more gain nothing (engine-notes 2.2)."""
+_LOOK_BACK = 1000
+
+
+class Passage:
+    """Messages on their way over one connection."""
+
+    def __init__(
+        self, js: JetStreamContext, settings: BrokerSettings, created: str, position: int, last_seq: int
+    ) -> None:
+        self._js = js
+        self._settings = settings
+        self._stream = settings.stream("events")
+        self._expected = last_seq
+        self._on_the_way: deque[tuple[int, asyncio.Future[PubAck]]] = deque()
+        self.created = created
+        self.position = position
+        self.published = position
+
+    async def publish(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Send a page. At most `IN_FLIGHT` are unacknowledged then, which is what the client allows."""
+        with translated():
+            async with asyncio.timeout(self._settings.answer_timeout * 2):
+                for row in rows:
+                    position, tenant, stream, _, name, *_ = row
+                    answer = await self._js.publish_async(
+                        cloudevents.subject_of(self._settings.prefix, tenant, stream, name),
+                        cloudevents.to_message(row),
+                        stream=self._stream,
+                        headers={
+                            "Nats-Msg-Id": str(position),
+                            "Nats-Expected-Last-Sequence": str(self._expected),
+                        },
+                    )
+                    self._expected += 1
+                    self._on_the_way.append((position, answer))
+                    self.published = position
+
+    async def demand_same_stream(self) -> None:
+        """Raises `Unavailable` when the stream was deleted or made anew."""
+        with translated():
+            if created_at(await self._js.stream_info(self._stream)) != self.created:
+                raise Unavailable("the stream of events was made anew")
+
+    def abandon(self) -> None:
+        """Let go of what is unacknowledged; the next session sends it again."""
+        for _, answer in self._on_the_way:
+            if answer.done() and not answer.cancelled():
+                answer.exception()
+            else:
+                answer.cancel()
+
+    async def acknowledged(self, at_most: int, lost: asyncio.Event) -> LethelogError | None:
+        """Wait until at most so many are unacknowledged; `position` then is the acknowledged prefix.
+
+        Gives what went wrong instead of raising it, so that the prefix can be stored first.
+        """
+        losing = asyncio.create_task(lost.wait())
+        try:
+            while self._on_the_way:
+                position, answer = self._on_the_way[0]
+                if not answer.done():
+                    if len(self._on_the_way) <= at_most:
+                        break
+                    await asyncio.wait(
+                        (answer, losing),
+                        timeout=self._settings.answer_timeout,
+                        return_when=asyncio.FIRST_COMPLETED,
+                    )
+                    if not answer.done():
+                        return Unavailable("the broker stopped acknowledging events")
+                with translated():
+                    answer.result()
+                self._on_the_way.popleft()
+                self.position = position
+        except LethelogError as error:
+            return error
+        finally:
+            losing.cancel()
+        return None
+
+
+def created_at(info: StreamInfo) -> str:
+    return info.created.isoformat() if info.created else ""
+
+
+async def last_position(js: JetStreamContext, info: StreamInfo) -> int | None:
+    """Position of a stream's last event; None when it holds none."""
+    first, last = info.state.first_seq, info.state.last_seq
+    assert info.config.name is not None
+    if not info.state.messages:
+        return None
+    # Somebody else's messages at its end are passed over.
+    for sequence in range(last, max(first - 1, last - _LOOK_BACK), -1):
+        try:
+            message = await js.get_msg(info.config.name, seq=sequence)
+        except nats.js.errors.NotFoundError:
+            continue
+        text = dict(message.headers or {}).get("Nats-Msg-Id", "")
+        if text.isdecimal():
+            return int(text)
+    return None

@@ -1,0 +1,102 @@
+"""An engine over a fresh database, with a clock the test holds."""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from lethelog.handlers.caller import Caller
+from lethelog.handlers.engine import Engine, open_engine
+from lethelog.handlers.memories import MemoryCommands
+from lethelog.handlers.reading import Reading
+from lethelog.handlers.reviewing import Reviewing
+from lethelog.projections.embedders import open_embedder
+from lethelog.projections.runner import ProjectionRunner, ensure_tables
+from lethelog.streams.payloads import Actor
+
+
+@dataclass
+class HeldClock:
+    """A clock that stands still until it is moved."""
+
+    now: datetime = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **span: float) -> None:
+        self.now += timedelta(**span)
+
+
+@dataclass
+class World:
+    """An engine with its doors, one caller, and read models brought up to date on demand."""
+
+    engine: Engine
+    clock: HeldClock
+    caller: Caller
+    commands: MemoryCommands
+    reading: Reading
+    reviewing: Reviewing
+    runners: list[ProjectionRunner] = field(default_factory=list)
+
+    async def catch_up(self) -> int:
+        """Bring every read model to the head of the log."""
+        head = await self.engine.log.head()
+        for runner in self.runners:
+            await runner.catch_up(head)
+        return head
+
+    async def remember(self, content: str, **fields: Any) -> UUID:
+        fields.setdefault("topic", content[:60])
+        written = await self.commands.remember(self.caller, {"content": content, **fields})
+        return written.memory.id
+
+    async def search(self, query: str, **fields: Any) -> list[UUID]:
+        await self.catch_up()
+        result = await self.reading.search(self.caller, {"query": query, **fields})
+        return [hit.memory.id for hit in result.hits]
+
+    async def get(self, memory_id: UUID):
+        await self.catch_up()
+        [view] = await self.reading.get(self.caller, {"ids": [memory_id]})
+        return view
+
+    async def another_caller(self) -> Caller:
+        """A caller of another tenant."""
+        other = Caller(uuid4(), Actor("person", uuid4()))
+        await self.engine.tenants.ensure(other.tenant, other.actor)
+        return other
+
+
+@pytest.fixture(scope="session")
+def embedder():
+    with open_embedder() as opened:
+        yield opened
+
+
+@pytest.fixture
+def clock() -> HeldClock:
+    return HeldClock()
+
+
+@pytest.fixture
+async def world(database_url: str, embedder, clock: HeldClock) -> AsyncGenerator[World]:
+    engine = await open_engine(database_url, b"m" * 32, embedder, clock=clock)
+    await ensure_tables(engine.database, engine.projections)
+    caller = Caller(uuid4(), Actor("person", uuid4()))
+    await engine.tenants.ensure(caller.tenant, caller.actor)
+    commands = MemoryCommands(engine)
+    yield World(
+        engine=engine,
+        clock=clock,
+        caller=caller,
+        commands=commands,
+        reading=Reading(engine),
+        reviewing=Reviewing(engine, commands),
+        runners=[ProjectionRunner(engine.database, engine.log, engine.tail, one) for one in engine.projections],
+    )
+    await engine.close()
