@@ -94,6 +94,6 @@ def proposal_id(pass_id: UUID, ref: str) -> UUID:
     return uuid5(pass_id, f"proposal:{ref}")
 
 
-def call_id(pass_id: UUID, refs: tuple[str, ...]) -> UUID:
-    """One judge call, by what it asks: the same items again are the same charge."""
-    return uuid5(pass_id, "call:" + ",".join(refs))
+def call_id(pass_id: UUID, refs: tuple[str, ...], attempt: int) -> UUID:
+    """One judge call, by what it asks: the same items on the same attempt are the same charge."""
+    return uuid5(pass_id, f"call:{attempt}:" + ",".join(refs))

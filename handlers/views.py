@@ -176,6 +176,29 @@ class Decided(View):
     position: int
 
 
+class ChainLink(View):
+    """One event of a causal chain."""
+
+    position: int
+    event: str
+    event_id: UUID
+    recorded_at: datetime
+    actor: str
+    cause: UUID
+    policy: int | None = None
+    judge: str | None = None
+    says: str
+    """The step in words."""
+    detail: dict[str, Any] = {}
+
+
+class Chain(View):
+    """How a proposal came to be and what came of it, in order of the log."""
+
+    proposal_id: UUID
+    links: tuple[ChainLink, ...]
+
+
 class PassView(View):
     """One forgetting pass."""
 

@@ -96,6 +96,14 @@ class ProjectionRunner:
         async with self._database.connection() as connection:
             return await read_progress(connection, self._projection.name, self._schema)
 
+    async def _current_position(self) -> int:
+        progress = await self.progress()
+        if progress.version != self._projection.version:
+            raise Unavailable(
+                f"the read model {progress.name} is built as {progress.version} now; restart this process"
+            )
+        return progress.position
+
     async def catch_up(self, target: int) -> int:
         """Apply pages until the target position; for whoever holds the leadership. Returns the position."""
         position = await self.position()
@@ -116,6 +124,9 @@ class ProjectionRunner:
                 await asyncio.sleep(RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
                 failures += 1
                 continue
+            except _MovedMeanwhile:
+                position = await self._current_position()
+                continue
             failures = 0
             if advanced == position:
                 await self._tail.wait(ticks)
@@ -130,27 +141,41 @@ class ProjectionRunner:
 
     async def _apply(self, page: Sequence[RecordedEvent], before: int) -> None:
         try:
-            await self._apply_once(page)
+            await self._apply_once(page, before)
+        except (Unavailable, _MovedMeanwhile):
+            raise
         except Exception as error:
-            if isinstance(error, Unavailable):
-                raise
             if len(page) == 1:
                 raise _Poisoned(before, page[0], error) from error
             middle = len(page) // 2
             await self._apply(page[:middle], before)
             await self._apply(page[middle:], page[middle - 1].position)
 
-    async def _apply_once(self, page: Sequence[RecordedEvent]) -> None:
+    async def _apply_once(self, page: Sequence[RecordedEvent], before: int) -> None:
         wanted = [event for event in page if event.name in self._projection.wants]
         prepared = await self._projection.prepare(wanted) if wanted else None
         async with self._database.transaction() as connection:
+            await self._take_turn(connection, before)
             if wanted:
                 await self._projection.apply(connection, self._schema, wanted, prepared)
             await connection.execute(
                 f"update {self._schema}.tracking set position = %s, stalled_at = null, error = null, "
-                "moved_at = now() where name = %s and position < %s",
-                (page[-1].position, self._projection.name, page[-1].position),
+                "moved_at = now() where name = %s",
+                (page[-1].position, self._projection.name),
             )
+
+    async def _take_turn(self, connection: Connection, before: int) -> None:
+        """Lock the tracking row first, and refuse the page if the view moved meanwhile.
+
+        A rebuild switches tables under this lock; taking it before any table keeps the two from a deadlock.
+        """
+        cursor = await connection.execute(
+            f"select version, position from {self._schema}.tracking where name = %s for update",
+            (self._projection.name,),
+        )
+        row = await cursor.fetchone()
+        if row is None or row[0] != self._projection.version or row[1] != before:
+            raise _MovedMeanwhile
 
     async def _stall(self, poison: "_Poisoned") -> None:
         async with self._database.connection() as connection:
@@ -158,6 +183,10 @@ class ProjectionRunner:
                 f"update {self._schema}.tracking set stalled_at = %s, error = %s where name = %s",
                 (poison.event.position, poison.reason, self._projection.name),
             )
+
+
+class _MovedMeanwhile(Exception):
+    """The view is not where the page begins: another leader or a rebuild was quicker. Read the position anew."""
 
 
 class _Poisoned(Exception):

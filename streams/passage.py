@@ -112,11 +112,17 @@ async def last_position(js: JetStreamContext, info: StreamInfo) -> int | None:
         return None
     # Somebody else's messages at its end are passed over.
     for sequence in range(last, max(first - 1, last - _LOOK_BACK), -1):
-        try:
-            message = await js.get_msg(info.config.name, seq=sequence)
-        except nats.js.errors.NotFoundError:
-            continue
-        text = dict(message.headers or {}).get("Nats-Msg-Id", "")
-        if text.isdecimal():
-            return int(text)
+        position = await position_at(js, info.config.name, sequence)
+        if position is not None:
+            return position
     return None
+
+
+async def position_at(js: JetStreamContext, stream: str, sequence: int) -> int | None:
+    """Position of the event that stands at a sequence of the stream; None where there is none."""
+    try:
+        message = await js.get_msg(stream, seq=sequence)
+    except nats.js.errors.NotFoundError:
+        return None
+    text = str(dict(message.headers or {}).get("Nats-Msg-Id", ""))
+    return int(text) if text.isdecimal() else None

@@ -5,7 +5,7 @@ A role is seen from one pair: ``older`` (the memory that may be replaced), ``sel
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -107,7 +107,11 @@ def _both(names: Names) -> tuple[tuple[Role, Identity], tuple[Role, Identity]]:
     return ("self", names.own), ("older", names.older)
 
 
-def read_tokens(text: str, start: int, end: int, names: Names) -> list[Atom]:
+Resolve = Callable[[Sequence[Atom], Names], list[Atom]]
+"""Joins atoms into named records (`numbering.name_records`), for the words of a link."""
+
+
+def read_tokens(text: str, start: int, end: int, names: Names, resolve: Resolve) -> list[Atom]:
     """Words, numbers, dates and marks; links, addresses and file names already as the records they lead to."""
     atoms: list[Atom] = []
     for found in _TOKEN.finditer(text, start, end):
@@ -129,18 +133,17 @@ def read_tokens(text: str, start: int, end: int, names: Names) -> list[Atom]:
             role, naming = _role_of_place(raw.rstrip(".,;:!?)"), names)
             atoms.append(Atom("doc" if role else "word", raw.lower(), first, last, raw, role, naming))
         elif found["label"] is not None or found["page"] is not None:
-            atoms.extend(_read_link(found, names))
+            atoms.extend(_read_link(found, names, resolve))
         elif raw not in _DROPPED:
             atoms.append(Atom("mark", "'s" if kind == "poss" else raw, first, last, raw))
     return atoms
 
 
-def _read_link(found: re.Match[str], names: Names) -> list[Atom]:
+def _read_link(found: re.Match[str], names: Names, resolve: Resolve) -> list[Atom]:
     """A link is the record its words name, else the one its target names; else just its words."""
     label = found["label"] or found["page"]
-    inner = read_tokens(label, 0, len(label), names)
-    whole = find_named(inner, names)
-    named = [atom for atom in whole if atom.kind == "doc"]
+    inner = read_tokens(label, 0, len(label), names, resolve)
+    named = [atom for atom in resolve(inner, names) if atom.kind == "doc"]
     if named:
         role, naming = named[0].role, named[0].naming
     else:
@@ -199,7 +202,9 @@ def find_named(atoms: Sequence[Atom], names: Names) -> list[Atom]:
             at += 1
             continue
         role, title, end = matched
-        quoted = bool(out) and out[-1].text in _TITLE_QUOTES and end < len(atoms) and atoms[end].text in _TITLE_QUOTES
+        quoted = (
+            bool(out) and out[-1].text in _TITLE_QUOTES and end < len(atoms) and atoms[end].text in _TITLE_QUOTES
+        )
         start = out.pop().start if quoted else atoms[at].start
         stop = atoms[end].end if quoted else atoms[end - 1].end
         name = " ".join(title)

@@ -1,297 +1,211 @@
 """Does a text say, in its own voice, that it replaces, supersedes, retires or closes the older record?
 
-Each function below is one way of saying it and yields a wording class, whose precision was measured
-(`precision`). A text that also says the opposite of the same record has claimed nothing.
+Sentences are read in order. A claim stands only where no other sentence of the same text takes it back, and
+where its heading or the words that introduce it do not turn it into a report or an option.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from datetime import datetime
 
-from .atoms import Atom, Names, read_atoms
-from .clauses import follows_cleanly, read_objects, speaks_for_itself, subject_is_text
-from .negation import CONDITION, MOOD, NEGATIVE, OTHERS, PARTIAL, REPORT, STAYS, UNDONE, any_of
-from .phrases import (
-    ADVERBS,
-    AUXILIARIES,
-    CAUSED,
-    DOCUMENT_NOUNS,
-    ENDED,
-    IN_FORCE,
-    OBJECT_FILLERS,
-    TIME_NOUNS,
-    cause_form,
-    phrase_at,
-    verb_at,
-)
-from .text import sentences, without_quotations
+from .atoms import Atom, Names
+from .lexicon import phrases, words
+from .negation import CONDITION, MOOD, NEGATIVE, PARTIAL, REPORT, STAYS, UNDONE, UNSETTLED, any_of
+from .numbering import read_atoms
+from .phrases import AUXILIARIES, ENDED, YIELDS, phrase_at, verb_at
+from .reading import Found, Reading, Wording, is_about_older
+from .text import STEERING, Sentence, sentences, without_quotations
+from .wordings import ending_in
 
-Wording = Literal["field", "active", "participle", "purpose", "passive", "nominal", "in_place", "causative", "no_longer"]
+MAX_ATOMS = 400
+"""A longer row of words is no statement; this also bounds the work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One stated ending: how it is worded, how the record is named, and the sentence."""
+    """One stated ending: how it is worded, whether the record was named by title only, and the sentence."""
 
     wording: Wording
     titled: bool
     quote: str
 
 
-def find_claim(text: str, names: Names, titles: tuple[str, ...], year_now: int) -> Claim | None:
-    """The first claim in a text that its other sentences do not take back."""
-    masked = without_quotations(text, titles)
+def find_claim(texts: Sequence[str], names: Names, now: datetime) -> Claim | None:
+    """The first claim of a memory's texts (content, topic) that the memory does not take back elsewhere."""
+    if any(STEERING.search(text) for text in texts):
+        return None
+    titles = tuple(" ".join(title) for title in (*names.older.titles, *names.own.titles))
     found: Claim | None = None
-    for sentence in sentences(masked):
-        atoms = read_atoms(masked, sentence.start, sentence.end, names)
-        if takes_back(atoms, names):
+    for text in texts:
+        if not names.older.could_be_named_in(text, text.casefold()):
+            continue
+        claim, taken_back = _read(text, without_quotations(text, titles), names, now)
+        if taken_back:
             return None
-        if found is None and not sentence.question:
-            wording = claim_in(atoms, names, year_now)
-            if wording is not None:
-                quote = text[sentence.start : sentence.end].strip()
-                found = Claim(wording[0], wording[1] == "title", quote)
+        found = found or claim
     return found
 
 
-def claim_in(atoms: Sequence[Atom], names: Names, year_now: int) -> tuple[Wording, str] | None:
-    """The wording class of a sentence that ends the older record, and how it names it."""
-    if not _may_name(atoms, names):
-        return None
-    for at in range(len(atoms)):
-        for read in (_active, _causative, _passive, _in_place, _nominal, _no_longer):
-            found = read(atoms, at, names, year_now)
-            if found is not None:
-                return found
-    return None
+def _read(text: str, masked: str, names: Names, now: datetime) -> tuple[Claim | None, bool]:
+    """The claim of one text, and whether the text takes back whatever was claimed."""
+    claim: Claim | None = None
+    before: Sequence[Atom] = ()
+    blocked_section = blocked_list = False
+    just_claimed = False
+    label: tuple[Sequence[Atom], Sentence] | None = None
+    for sentence in sentences(masked):
+        atoms = read_atoms(masked, sentence.start, sentence.end, names)
+        if not atoms or len(atoms) > MAX_ATOMS:
+            before = ()
+            continue
+        if atoms[0].text == "#":
+            blocked_section = _is_about_options(atoms)
+        opened, start = atoms, sentence.start
+        if label is not None and sentence.item:
+            opened, start = [*label[0], *_without_bullet(atoms)], label[1].start
+        elif not _is_label(atoms):
+            label = None
+        about_other = bool(before) and _is_about_other(before)
+        reading = Reading(opened, names, now, about_other, bool(before) and is_about_older(before))
+        blocked = sentence.question or blocked_section or (blocked_list and (sentence.item or _introduces(before)))
+        found = None if blocked else ending_in(reading)
+        if _takes_back(atoms, found) or (just_claimed and _narrows(atoms)):
+            return None, True
+        if found is not None and claim is None:
+            claim = Claim(
+                found.wording,
+                found.titled,
+                " ".join(text[start : sentence.end].split())
+                if opened is not atoms
+                else text[start : sentence.end].strip(),
+            )
+        just_claimed = found is not None
+        if _is_label(atoms):
+            label = (atoms, sentence)
+        if _introduces(atoms):
+            blocked_list = any_of(atoms, CONDITION, REPORT, NEGATIVE, MOOD, UNSETTLED)
+        elif not sentence.item and not _introduces(before):
+            blocked_list = False
+        before = atoms
+    return claim, False
 
 
-def _may_name(atoms: Sequence[Atom], names: Names) -> bool:
-    return any(a.role == "older" for a in atoms) or (names.own.series is not None and any(a.kind == "num" for a in atoms))
+def _without_bullet(atoms: Sequence[Atom]) -> Sequence[Atom]:
+    first = next((n for n, atom in enumerate(atoms) if atom.kind != "mark" or atom.text not in "-+•*"), 0)
+    return atoms[first:]
 
 
-def _active(atoms: Sequence[Atom], at: int, names: Names, year_now: int) -> tuple[Wording, str] | None:
-    verb = verb_at(atoms, at) if atoms[at].kind == "word" else None
-    if verb is None:
-        return None
-    form, stop = verb
-    objects = read_objects(atoms, stop, names)
-    if objects is None or not objects.older:
-        return None
-    if not follows_cleanly(atoms, objects.end, year_now) or not subject_is_text(atoms, at, form):
-        return None
-    headed = all(atom.kind == "mark" for atom in atoms[:at])
-    if headed and stop < len(atoms) and atoms[stop].text in (":", "|"):
-        return "field", objects.naming
-    return {"ing": "participle", "base": "purpose"}.get(form, "active"), objects.naming  # pyright: ignore[reportReturnType]
-
-
-def _causative(atoms: Sequence[Atom], at: int, names: Names, year_now: int) -> tuple[Wording, str] | None:
-    form = cause_form(atoms[at].text)
-    if form is None:
-        return None
-    objects = read_objects(atoms, at + 1, names)
-    if objects is None or not objects.older:
-        return None
-    after = objects.end
-    while after < len(atoms) and atoms[after].text in ADVERBS:
-        after += 1
-    if after >= len(atoms) or atoms[after].text not in CAUSED:
-        return None
-    if not follows_cleanly(atoms, after + 1, year_now) or not subject_is_text(atoms, at, form):
-        return None
-    return "causative", objects.naming
-
-
-def _passive(atoms: Sequence[Atom], at: int, names: Names, year_now: int) -> tuple[Wording, str] | None:
-    if atoms[at].kind != "doc" or not _begins_clause(atoms, at):
-        return None
-    objects = read_objects(atoms, at, names)
-    if objects is None or not objects.older:
-        return None
-    place = objects.end
-    auxiliaries: list[str] = []
-    marked = False
-    while place < len(atoms) and (atoms[place].text in AUXILIARIES or atoms[place].text in ADVERBS):
-        (auxiliaries.append(atoms[place].text) if atoms[place].text in AUXILIARIES else None)
-        marked = marked or atoms[place].text in ("hereby", "herewith", "thereby", "now")
-        place += 1
-    if place >= len(atoms) or atoms[place].text not in ENDED:
-        return None
-    zone = atoms[:at]
-    if any_of(zone, CONDITION, REPORT, NEGATIVE, MOOD):
-        return None
-    place += 1
-    agent = phrase_at(
-        atoms, place, ("by",), ("with",), ("through",), ("in", "favour", "of"), ("in", "favor", "of"), ("and", "replaced", "by")
-    )
-    if agent is not None:
-        end = _means_text(atoms, agent, zone)
-        return ("passive", objects.naming) if end is not None and follows_cleanly(atoms, end, year_now) else None
-    present = auxiliaries[:1] in (["is"], ["are"])
-    with_this = any(phrase_at(atoms, n, ("with", "this"), ("by", "this")) is not None for n in range(at))
-    others = any(atom.role == "other" for atom in atoms[:at]) or objects.other
-    if present and (marked or with_this) and not others and follows_cleanly(atoms, place, year_now):
-        return "passive", objects.naming
-    return None
-
-
-def _begins_clause(atoms: Sequence[Atom], at: int) -> bool:
-    """Whether a record named at ``at`` can be the subject, not "section 3 of" it."""
-    at -= 1
-    while at >= 0 and atoms[at].kind == "word" and atoms[at].text in OBJECT_FILLERS and atoms[at].text != "of":
-        at -= 1
-    return at < 0 or atoms[at].kind == "mark" or atoms[at].text in ("and", "so", "but", "thus", "hence", "therefore", "because")
-
-
-def _means_text(atoms: Sequence[Atom], at: int, zone: Sequence[Atom]) -> int | None:
-    """Index after a phrase at ``at`` that means the text itself: "this decision", "PEP 345", "the present memo"."""
-    if at >= len(atoms):
-        return None
-    atom = atoms[at]
-    if atom.kind == "doc":
-        return at + 1 if atom.role == "self" else None
-    if atom.text in ("this", "the", "our"):
-        end = at + 1
-        while end < len(atoms) and end < at + 4 and atoms[end].kind == "word" and atoms[end].text not in _STOPS:
-            end += 1
-        words = [a.text for a in atoms[at + 1 : end]]
-        if any(word in PARTIAL or word in OTHERS for word in words):
-            return None
-        if end < len(atoms) and atoms[end].kind == "doc":
-            return end + 1 if atoms[end].role == "self" else None
-        if atom.text == "this":
-            return None if words and words[-1] in TIME_NOUNS else end
-        return end if words and words[0] in ("present", "new", "current") and words[-1] in DOCUMENT_NOUNS else None
-    if atom.text in ("it", "us"):
-        return at + 1 if speaks_for_itself(zone) else None
-    return None
-
-
-_STOPS = frozenset("as from on in with since because and which that for to after of hereby now is are".split())
-
-
-def _in_place(atoms: Sequence[Atom], at: int, names: Names, year_now: int) -> tuple[Wording, str] | None:
-    stop = phrase_at(
-        atoms, at, ("instead", "of"), ("in", "place", "of"), ("in", "the", "place", "of"), ("in", "lieu", "of"), ("in", "succession", "to")
-    )
-    if stop is None:
-        return None
-    objects = read_objects(atoms, stop, names)
-    if objects is None or not objects.older or not follows_cleanly(atoms, objects.end, year_now):
-        return None
-    zone, rest = atoms[:at], atoms[objects.end :]
-    everything = [*zone, *rest]
-    if any_of(everything, CONDITION, REPORT, NEGATIVE, MOOD, OTHERS):
-        return None
-    if any(atom.role == "other" for atom in everything):
-        return None
-    if all(atom.kind == "mark" for atom in zone):
-        return ("in_place", objects.naming) if not rest or _speaks(rest) else None
-    return ("in_place", objects.naming) if _applies_itself(zone) else None
-
-
-def _speaks(atoms: Sequence[Atom]) -> bool:
-    return any(a.role == "self" or a.text in ("this", "we", "i", "it", "our") for a in atoms) or all(
-        a.kind == "mark" for a in atoms
+def _is_label(atoms: Sequence[Atom]) -> bool:
+    """A line of its own that a list continues: "Supersedes:", "## Replaces"."""
+    words = [(n, atom) for n, atom in enumerate(atoms) if atom.kind != "mark"]
+    if not words or len(words) > 4 or any(atom.kind != "word" for _, atom in words):
+        return False
+    verb = verb_at(atoms, words[0][0])
+    return (
+        verb is not None
+        and verb[0] in ("finite", "ing")
+        and (atoms[-1].text == ":" or atoms[0].text == "#")
+        and verb[1] >= len(atoms) - 1
     )
 
 
-_APPLYING = frozenset(
-    "applies holds counts stands governs is are in force now used valid adopted accepted use uses follow follows apply "
-    "adopt takes take effect serves rules chosen chose decided binding from on as the a to be we i go went with it".split()
+def _introduces(atoms: Sequence[Atom]) -> bool:
+    return bool(atoms) and atoms[-1].text == ":"
+
+
+_OPTION_WORDS = words(
+    """
+    alternative alternatives option options considered rejected idea ideas question questions example
+    examples template todo future proposal proposals draft drafts discarded discussion minutes quote quotes
+    """
 )
-_ORDERS = frozenset("use follow apply adopt take see read consult".split())
 
 
-def _applies_itself(zone: Sequence[Atom]) -> bool:
-    words = [a for a in zone if a.kind == "word" or a.role]
-    if not words:
+def _is_about_options(heading: Sequence[Atom]) -> bool:
+    """Whether a section lists what was not decided: "## Alternatives considered"."""
+    return any_of(heading, _OPTION_WORDS)
+
+
+def _is_about_other(atoms: Sequence[Atom]) -> bool:
+    """Whether a sentence has a third record as its subject."""
+    first = next((n for n, atom in enumerate(atoms) if atom.kind != "mark"), -1)
+    if first < 0 or atoms[first].role != "other":
+        return False
+    return first + 1 < len(atoms) and atoms[first + 1].kind == "word"
+
+
+def _takes_back(atoms: Sequence[Atom], found: Found | None) -> bool:
+    """Whether a sentence keeps the older record, lets it replace this text, or lets this text come to nothing."""
+    if _says_undone(atoms):
         return True
-    first = words[0]
-    if first.text in _ORDERS or first.text in ("we", "i"):
-        return any(a.text in _APPLYING for a in words)
-    if first.text == "this" or first.role == "self":
-        return speaks_for_itself(zone)
-    return speaks_for_itself(zone) and any(a.text in _APPLYING for a in words)
-
-
-_SUCCESSOR = frozenset({"successor", "replacement", "substitute"})
-
-
-def _nominal(atoms: Sequence[Atom], at: int, names: Names, year_now: int) -> tuple[Wording, str] | None:
-    if atoms[at].text not in _SUCCESSOR or at + 1 >= len(atoms) or atoms[at + 1].text not in ("to", "of", "for", ":"):
-        return None
-    objects = read_objects(atoms, at + 2, names)
-    if objects is None or not objects.older:
-        return None
-    start = at
-    while start > 0 and atoms[start - 1].text in ("the", "a", "an", "direct", "official", "full", "complete", "formal", "its", "our", "in", "drop", "-"):
-        start -= 1
-    zone = atoms[:start]
-    if any_of(zone, CONDITION, REPORT, NEGATIVE, MOOD, OTHERS):
-        return None
-    named_after = phrase_at(atoms, objects.end, ("is",), (":",))
-    if named_after is not None and all(a.kind == "mark" for a in zone):
-        end = _means_text(atoms, named_after, zone)
-        return ("nominal", objects.naming) if end is not None and follows_cleanly(atoms, end, year_now) else None
-    if not follows_cleanly(atoms, objects.end, year_now):
-        return None
-    if all(a.kind == "mark" for a in zone):
-        return "nominal", objects.naming
-    last = zone[-1]
-    if last.text in ("is", "becomes"):
-        return ("nominal", objects.naming) if subject_is_text(atoms, start - 1, "finite") else None
-    if last.kind == "mark" or last.text in ("as", "and"):
-        return ("nominal", objects.naming) if speaks_for_itself(zone[:-1] or zone) else None
-    return None
-
-
-def _no_longer(atoms: Sequence[Atom], at: int, names: Names, year_now: int) -> tuple[Wording, str] | None:
-    stop = phrase_at(atoms, at, ("no", "longer"), ("ceases", "to"), ("cease", "to"))
-    if stop is None or any(a.role == "other" for a in atoms):
-        return None
-    zone = atoms[:at]
-    if any_of(zone, CONDITION, REPORT, MOOD, OTHERS):
-        return None
-    objects = read_objects(atoms, stop, names)
-    if objects is None and stop < len(atoms) and atoms[stop].text in ("follow", "use", "apply", "observe", "honour", "honor"):
-        objects = read_objects(atoms, stop + 1, names) if any(a.text in ("we", "i") for a in zone) else None
-        if objects is None:
-            return None
-    if objects is not None:
-        clean = objects.older and follows_cleanly(atoms, objects.end, year_now)
-        return ("no_longer", objects.naming) if clean and (_marks(zone) or _speaks(zone)) else None
-    begin = next((n for n in range(at) if atoms[n].role == "older" and _begins_clause(atoms, n)), None)
-    if begin is None:
-        return None
-    subject = read_objects(atoms, begin, names)
-    if subject is None or any(a.text not in AUXILIARIES and a.text not in ADVERBS for a in atoms[subject.end : at]):
-        return None
-    place = stop
-    while place < len(atoms) and atoms[place].text in ("in", "be", "the", "a", "an"):
-        place += 1
-    if place >= len(atoms) or atoms[place].text not in IN_FORCE or not follows_cleanly(atoms, place + 1, year_now):
-        return None
-    return "no_longer", subject.naming
-
-
-def _marks(atoms: Sequence[Atom]) -> bool:
-    return all(atom.kind == "mark" for atom in atoms)
-
-
-def takes_back(atoms: Sequence[Atom], names: Names) -> bool:
-    """Whether a sentence says that the older record stays, replaces this text, or that this text came to nothing."""
     named = [n for n, atom in enumerate(atoms) if atom.role == "older"]
-    for at in named:
-        if any_of(atoms, STAYS):
-            return True
-        before = [a.text for a in atoms[max(0, at - 4) : at]]
-        if "by" in before and any(a.text in ENDED for a in atoms[max(0, at - 6) : at]):
-            return True
-        if any_of(atoms[:at], NEGATIVE) and any(verb_at(atoms, n) for n in range(at) if atoms[n].kind == "word"):
-            return True
-    head = [a.text for a in atoms if a.kind == "word" or a.role][:3]
-    if head[:1] == ["status"] and any(word in UNDONE or word in ("draft", "proposed", "provisional") for word in head[1:]):
+    if not named:
+        return False
+    if any_of(atoms, STAYS) and not _has_reason_before_stay(atoms):
         return True
-    return False
+    if any(_is_agent(atoms, at) for at in named):
+        return True
+    if found is not None:
+        return False
+    ending = any(
+        verb_at(atoms, n) is not None or atom.text in ENDED or phrase_at(atoms, n, *YIELDS) is not None
+        for n, atom in enumerate(atoms)
+        if atom.kind == "word"
+    )
+    return ending and any_of(atoms, NEGATIVE, MOOD, CONDITION, PARTIAL)
+
+
+def _has_reason_before_stay(atoms: Sequence[Atom]) -> bool:
+    """ "PEP 314 kept everything in one table" is history; only what holds now keeps a record in force."""
+    return not any_of(atoms, STAYS - words("kept stayed remained continued retained preserved survived unchanged"))
+
+
+def _is_agent(atoms: Sequence[Atom], at: int) -> bool:
+    """Whether the older record is what something else is replaced by."""
+    before = [atom.text for atom in atoms[max(0, at - 6) : at]]
+    if "by" in before and any(word in ENDED for word in before):
+        return True
+    return ("favour" in before or "favor" in before) and any(a.text in ENDED for a in atoms[max(0, at - 9) : at])
+
+
+def _says_undone(atoms: Sequence[Atom]) -> bool:
+    """ "Status: Rejected", "Draft.", "This PEP was withdrawn." - a record without force ends nothing."""
+    words = [atom for atom in atoms if atom.kind != "mark"]
+    if not words:
+        return False
+    texts = [atom.text for atom in words]
+    standard = "standard" in texts
+    unsettled = any(text in UNSETTLED for text in texts) and not (standard and not set(texts) & UNDONE)
+    if not unsettled:
+        return False
+    if texts[0] == "status" and len(texts) <= 6:
+        return True
+    if len(texts) <= 3 and all(
+        text in UNSETTLED or text in ("this", "is", "a", "still", "status") for text in texts
+    ):
+        return True
+    own = words[0].role == "self" or texts[0] in ("this", "it")
+    return (
+        own
+        and all(atom.role in ("", "self") for atom in words)
+        and any(
+            text in UNDONE
+            and at
+            and (texts[at - 1] in AUXILIARIES or texts[at - 1] in ("later", "finally", "then"))
+            for at, text in enumerate(texts)
+        )
+    )
+
+
+_NARROWING = phrases(
+    """
+    only | except | unless | perhaps | maybe | but only | but not | not yet | not really | not all | not
+    entirely | not quite | just | at least | or so | or rather | never mind | if accepted | if approved | no
+    , | well , | in part | partly | partially | for new | that is the plan | kidding
+    """
+)
+
+
+def _narrows(atoms: Sequence[Atom]) -> bool:
+    """Whether the sentence after a claim restricts it: "Only section 2 is meant."."""
+    return phrase_at(atoms, 0, *_NARROWING) is not None

@@ -153,7 +153,7 @@ def _month_year(atoms: Sequence[Atom], at: int) -> Dated | None:
 
 
 def _quarter(atoms: Sequence[Atom], at: int) -> Dated | None:
-    """"Q1 2025", "Q1/2025", "2025-Q1", "the first quarter of 2025"."""
+    """ "Q1 2025", "Q1/2025", "2025-Q1", "the first quarter of 2025"."""
     word = _text(atoms, at)
     if word == "q":
         quarter = _number(atoms, at + 1, 1, 4)

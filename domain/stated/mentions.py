@@ -9,29 +9,40 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..judging import JudgedMemory, visible
+from .lexicon import words
 
 Key = tuple[str, str]
 """A series ("pep") and a number without leading zeros ("345")."""
 
-DOCUMENT_SERIES = frozenset(
-    "pep rfc adr eip erc bip rep xep cip nep jep kep dep tep mep gep aip lip slip sip std bcp fyi iso iec ieee "
-    "pdr ddr tdr madr rfd rfp prd issue ticket bug task story pr".split()
+DOCUMENT_SERIES = words(
+    """
+    pep rfc adr eip erc bip rep xep cip nep jep kep dep tep mep gep aip lip slip sip std bcp fyi iso iec
+    ieee pdr ddr tdr madr rfd rfp prd issue ticket bug task story pr
+    """
 )
-GENERIC_SERIES = frozenset(
-    "decision record proposal document doc memo memorandum entry item standard specification spec note memory "
-    "policy rule guideline directive order regulation resolution circular bulletin procedure runbook minute".split()
+GENERIC_SERIES = words(
+    """
+    decision record proposal document doc memo memorandum entry item standard specification spec note memory
+    policy rule guideline directive order regulation resolution circular bulletin procedure runbook minute
+    """
 )
 """Nouns that number records in their own right ("Decision 12") or stand for a record of the writer's series."""
 _NUMBER_WORDS = frozenset({"no", "nr", "nos", "number", "numbers", "№"})
-_NOT_SERIES = frozenset(
-    "http https tls ssl utf sha md ip ipv sql html css xml json cpu gpu ram usb pm am utc gmt est cet pst q fy h v ver "
-    "version python java section sections part chapter appendix paragraph clause page line step phase sprint day "
-    "january february march april may june july august september october november december jan feb mar apr jun jul "
-    "aug sep sept oct nov dec in of on at to by the from since until for with and or about over under than".split()
+_NOT_SERIES = words(
+    """
+    http https tls ssl utf sha md ip ipv sql html css xml json cpu gpu ram usb pm am utc gmt est cet pst q
+    fy h v ver version python java section sections part chapter appendix paragraph clause page line step
+    phase sprint day january february march april may june july august september october november december
+    jan feb mar apr jun jul aug sep sept oct nov dec in of on at to by the from since until for with and or
+    about over under than
+    """
 )
 _PLURAL = {"policies": "policy", "entries": "entry", "memories": "memory", "memoranda": "memorandum"}
-_STOPWORDS = frozenset(
-    "a an the of for to in on and or with by from at as is are be use using our we this that it not no new old".split()
+_STOPWORDS = words(
+    """
+    a an the of for to in on and or with by from at as is are be use using our we this that it not no new
+    old
+    """
 )
 _NUMBER = r"\d{1,6}(?:[.-]\d{1,6}){0,2}[a-z]{0,4}"
 _LEAD = re.compile(
@@ -40,9 +51,12 @@ _LEAD = re.compile(
     r"(?![\w%])(?P<after>\s*[:.,;()\[\]–—|-]|\s*$|\s)",
     re.IGNORECASE,
 )
-_NUMBER_LEAD = re.compile(r"^[\W_]*?(?P<number>0\d{1,5}(?=[\W_]|$)|(?<=#)\d{1,6}(?=\W|$)|\d{1,4}(?=[.:)]\s|\s[–—-]\s))")
+_NUMBER_LEAD = re.compile(
+    r"^[\W_]*?(?P<number>0\d{1,5}(?=[\W_]|$)|(?<=#)\d{1,6}(?=\W|$)|\d{1,4}(?=[.:)]\s|\s[–—-]\s))"
+)
 _TAIL = re.compile(
-    r"(?:[(\[,:]|\s[–—-])\s*(?P<series>[^\W\d_]{1,24})[\s_#-]{0,2}(?P<number>" + _NUMBER + r")\s*[)\]]?\s*\.?\s*$", re.I
+    r"(?:[(\[,:]|\s[–—-])\s*(?P<series>[^\W\d_]{1,24})[\s_#-]{0,2}(?P<number>" + _NUMBER + r")\s*[)\]]?\s*\.?\s*$",
+    re.I,
 )
 _FILE = re.compile(r"(?<![\w-])\d{3,6}-[a-z][a-z0-9-]{1,100}\.(?:md|rst|txt|adoc|html)\b", re.IGNORECASE)
 _TAG = re.compile(r"^#?(?P<series>[^\W\d_]{2,12})[-_ :#]?(?P<number>\d{1,6})$")
@@ -52,14 +66,16 @@ _HEADER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _MENTION = re.compile(r"(?<![\w-])(?P<series>[A-Za-z]{2,12})[\s_#-]{0,2}(?P<number>" + _NUMBER + r")(?![\w%])")
-_INTRODUCES = frozenset(
-    "a an the new newly final we our team council they python internet community editors working group adopt adopts "
-    "adopted accept accepts accepted approve approved publish published issue issued record recorded file filed number "
-    "numbered know known register registered enter entered went out into came appeared became becomes is now was "
-    "as of on in from since at by dated date decision decided record document proposal standard standards track "
-    "process informational experimental best current practice memo note policy rule title kind type category status "
-    "january february march april may june july august september october november december jan feb mar apr jun jul "
-    "aug sep sept oct nov dec st nd rd th today".split()
+_INTRODUCES = words(
+    """
+    a an the new newly final we our team council they python internet community editors working group adopt
+    adopts adopted accept accepts accepted approve approved publish published issue issued record recorded
+    file filed number numbered know known register registered enter entered went out into came appeared
+    became becomes is now was as of on in from since at by dated date decision decided record document
+    proposal standard standards track process informational experimental best current practice memo note
+    policy rule title kind type category status january february march april may june july august september
+    october november december jan feb mar apr jun jul aug sep sept oct nov dec st nd rd th today
+    """
 )
 
 
@@ -155,11 +171,17 @@ def identity_of(memory: JudgedMemory) -> Identity:
     labels = [*memory.tags, memory.project or ""]
     for label in labels:
         tagged = _TAG.match(label)
-        if tagged is not None and (series := series_name(tagged["series"])) is not None and series[0] in DOCUMENT_SERIES:
+        if (
+            tagged is not None
+            and (series := series_name(tagged["series"])) is not None
+            and series[0] in DOCUMENT_SERIES
+        ):
             keys.append((series[0], plain_number(tagged["number"])))
     if not keys and not numbers:
         keys.extend(_content_keys(head, topic))
-    files = {found.group().lower().rsplit(".", 1)[0] for place in (topic, head, *labels) for found in _FILE.finditer(place)}
+    files = {
+        found.group().lower().rsplit(".", 1)[0] for place in (topic, *labels) for found in _FILE.finditer(place)
+    }
     words = words_of(title)
     return Identity(
         keys=frozenset(keys),
@@ -180,7 +202,11 @@ def _lead(text: str) -> tuple[Key, int] | None:
     known = series_name(word)
     if known is None:
         # An unknown word is a series only where a mark sets the number off as a label: "Beschluss 12: …".
-        if word.lower() in _NOT_SERIES or len(word) < 3 or found["after"].strip() not in (":", "–", "—", "-", "|", "."):
+        if (
+            word.lower() in _NOT_SERIES
+            or len(word) < 3
+            or found["after"].strip() not in (":", "–", "—", "-", "|", ".")
+        ):
             return None
         known = (word.lower(), False)
     return (known[0], plain_number(found["number"])), found.end("number")
@@ -220,8 +246,10 @@ def _content_keys(head: str, topic: str) -> list[Key]:
     return []
 
 
-_ABOUT_IT = frozenset(
-    "has had says said requires required needs needed does did support supports compliant compatible compliance style "
-    "section sections parser client clients server servers and or vs versus".split()
+_ABOUT_IT = words(
+    """
+    has had says said requires required needs needed does did support supports compliant compatible
+    compliance style section sections parser client clients server servers and or vs versus
+    """
 )
 """After a key at the start of a memory: words showing that it talks about the record and is not it."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from .atoms import Atom, Names, Role, find_named, read_tokens
 from .dates import MONTH_NAMES
+from .lexicon import words
 from .mentions import is_number_word, plain_number, series_name
 
 _RANGE_MARKS = frozenset({"-", "–", "—", "to", "through", "thru"})
@@ -14,7 +15,12 @@ _MAX_HOPS = 3
 
 def read_atoms(text: str, start: int, end: int, names: Names) -> list[Atom]:
     """The atoms of ``text[start:end]`` with the records it names and their role."""
-    return _with_months(_with_numbers(find_named(read_tokens(text, start, end, names), names), names))
+    return _with_months(name_records(read_tokens(text, start, end, names, name_records), names))
+
+
+def name_records(atoms: Sequence[Atom], names: Names) -> list[Atom]:
+    """Atoms with titles, then numbers joined into named records."""
+    return _with_numbers(find_named(atoms, names), names)
 
 
 def _with_months(atoms: list[Atom]) -> list[Atom]:
@@ -22,7 +28,18 @@ def _with_months(atoms: list[Atom]) -> list[Atom]:
     for at, atom in enumerate(atoms):
         if atom.kind == "word" and atom.text in MONTH_NAMES:
             beside = (atoms[at - 1] if at else None, atoms[at + 1] if at + 1 < len(atoms) else None)
-            ordinal = at > 1 and atoms[at - 1].text in ("st", "nd", "rd", "th", "of", "early", "mid", "late", "end", "-")
+            ordinal = at > 1 and atoms[at - 1].text in (
+                "st",
+                "nd",
+                "rd",
+                "th",
+                "of",
+                "early",
+                "mid",
+                "late",
+                "end",
+                "-",
+            )
             if ordinal or any(near is not None and near.kind == "num" for near in beside):
                 atom.kind = "month"
     return atoms
@@ -43,7 +60,9 @@ def _with_numbers(atoms: Sequence[Atom], names: Names) -> list[Atom]:
                 number_at = _number_after(atoms, at + 1)
             elif is_number_word(atom.text):
                 number_at = _number_after(atoms, at + 1)
-        elif atom.text == "#" and at + 1 < count and atoms[at + 1].kind == "num" and atoms[at + 1].start == atom.end:
+        elif (
+            atom.text == "#" and at + 1 < count and atoms[at + 1].kind == "num" and atoms[at + 1].start == atom.end
+        ):
             number_at = at + 1
         if number_at is None:
             out.append(atom)
@@ -101,7 +120,9 @@ def _range_end(atoms: Sequence[Atom], at: int, number: str) -> int | None:
     if at + 1 >= len(atoms) or atoms[at].text not in _RANGE_MARKS or not number.isdigit():
         return None
     upper = atoms[at + 1]
-    if upper.kind != "num" or not upper.text.isdigit() or not 0 < int(upper.text) - int(number) <= _MAX_RANGE:
+    if upper.kind != "num" or not upper.text.isdigit() or len(upper.text) > 6 or len(number) > 6:
+        return None
+    if not 0 < int(upper.text) - int(number) <= _MAX_RANGE:
         return None
     return at + 1
 
@@ -119,10 +140,12 @@ def _list_number(atoms: Sequence[Atom], at: int) -> int | None:
     return at if at > begin and at < len(atoms) and ends_number(atoms, at) else None
 
 
-_AFTER_NUMBER = frozenset(
-    "and & or plus as in entirely fully completely altogether outright because since which with from on now effective for "
-    "by is are was were has have had no to at once hereby after so that through make makes obsolete void redundant "
-    "moot".split()
+_AFTER_NUMBER = words(
+    """
+    and & or plus as in entirely fully completely altogether outright because since which with from on now
+    effective for by is are was were has have had no to at once hereby after so that through make makes
+    obsolete void redundant moot
+    """
 )
 
 
@@ -134,4 +157,6 @@ def ends_number(atoms: Sequence[Atom], at: int) -> bool:
     if at + 1 == len(atoms):
         return True
     after = atoms[at + 1]
-    return (after.kind == "mark" and after.text not in "%$€£°") or (after.kind == "word" and after.text in _AFTER_NUMBER)
+    return (after.kind == "mark" and after.text not in "%$€£°") or (
+        after.kind == "word" and after.text in _AFTER_NUMBER
+    )

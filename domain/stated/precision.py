@@ -21,7 +21,7 @@ MEASURED: Mapping[str, Measured] = MappingProxyType(
     dict.fromkeys(
         (
             "field", "active", "participle", "purpose", "passive", "nominal", "in_place", "causative", "no_longer",
-            "titled", "metadata_end", "stated_end",
+            "pronoun", "titled", "recorded_end", "stated_end",
         ),
         _PENDING,
     )

@@ -1,75 +1,110 @@
-"""The judge ``stated``: an item is answered only by what the memories or their metadata state."""
+"""The judge ``stated``: from an item to an answer, by what the memories or their metadata state.
 
+A pair: the newer memory names the older one and says that it ends -> supersede; else the older one's own stated
+or recorded end has passed -> archive; else both are kept. A single: the same, asked of each newer neighbour.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
-from ..judging import Answer, Evidence, Item, JudgedMemory, PairItem, SingleItem, is_guarded, visible
+from ..judging import Answer, Evidence, Item, JudgedMemory, PairItem, is_guarded, visible
 from .atoms import Names
 from .claims import Claim, find_claim
+from .ends import find_stated_end
 from .mentions import identity_of
 from .precision import probability_of
 
-_TRUST = {"imported": 0, "agent": 1, "user": 2, "host": 3}
+TRUST_ORDER = {"imported": 0, "agent": 1, "user": 2, "host": 3}
+"""A memory may argue only against one of equal or lower trust (judges.md 4.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """What is stated about one item: the option, its wording class, and where it was read."""
+
+    option: str
+    wording: str
+    evidence: Evidence
 
 
 def answer_item(item: Item, now: datetime) -> Answer:
-    """The answer to one item."""
+    """The answer to one item: the first statement whose wording class is precise enough, else keep."""
+    options = item.options
+    keep = next(iter(options))
+    memory = item.older if isinstance(item, PairItem) else item.memory
+    if is_guarded(memory) or memory.memory_type == "blocker":
+        return _answer(options, keep, keep, 1.0)
+    too_weak: tuple[str, float] | None = None
+    for statement in _statements(item, now):
+        probability = probability_of(statement.wording)
+        if probability >= 0.5:
+            return _answer(options, keep, statement.option, probability, statement.evidence)
+        too_weak = too_weak or (statement.option, probability)
+    if too_weak is not None:
+        return _answer(options, keep, keep, 1.0 - too_weak[1], other=too_weak)
+    return _answer(options, keep, keep, 1.0)
+
+
+def _statements(item: Item, now: datetime) -> Iterator[_Statement]:
     if isinstance(item, PairItem):
-        return _answer_pair(item, now)
-    return _answer_single(item, now)
-
-
-def _answer_pair(item: PairItem, now: datetime) -> Answer:
-    if is_guarded(item.older) or item.older.memory_type == "blocker":
-        return _answer(item, "keep_both", "keep_both", 1.0, None)
-    claim = claim_against(item.older, item.newer, now)
-    if claim is not None:
-        return _proposal(item, "keep_both", "supersede_older", claim, item.newer)
-    if item.older.expires_at is not None and item.older.expires_at <= now:
-        return _expired(item, "keep_both", "archive_older", item.older)
-    return _answer(item, "keep_both", "keep_both", 1.0, None)
-
-
-def _answer_single(item: SingleItem, now: datetime) -> Answer:
-    if "archive" not in item.options:
-        return _answer(item, "keep", "keep", 1.0, None)
-    for near in item.newer:
-        claim = claim_against(item.memory, near.memory, now)
+        older, archive = item.older, "archive_older"
+        speakers = (("supersede_older", item.newer),)
+    else:
+        older, archive = item.memory, "archive"
+        speakers = tuple((f"supersede_by:{near.ref}", near.memory) for near in item.newer)
+    for option, speaker in speakers:
+        claim = claim_against(older, speaker, now)
         if claim is not None:
-            return _proposal(item, "keep", f"supersede_by:{near.ref}", claim, near.memory)
-    if item.memory.expires_at is not None and item.memory.expires_at <= now:
-        return _expired(item, "keep", "archive", item.memory)
-    return _answer(item, "keep", "keep", 1.0, None)
+            wording = "titled" if claim.titled else claim.wording
+            yield _Statement(option, wording, Evidence(claim.quote, speaker.memory_id))
+    for name, end in (("expires_at", older.expires_at), ("valid_to", older.valid_to)):
+        if end is not None and end <= now:
+            yield _Statement(archive, "recorded_end", Evidence(f"{name}: {end.isoformat()}", older.memory_id))
+    stated = _stated_end(older, now)
+    if stated is not None:
+        yield _Statement(archive, "stated_end", Evidence(stated, older.memory_id))
 
 
 def claim_against(older: JudgedMemory, newer: JudgedMemory, now: datetime) -> Claim | None:
-    """What the newer memory states about the end of the older one, where it has a say at all."""
-    if _TRUST.get(newer.trust, -1) < _TRUST.get(older.trust, 4) or newer.occurred_at < older.occurred_at:
+    """What the newer memory states about the end of the older one, where it has a say at all.
+
+    Events are never superseded (behaviour.md 1.1, 5). Where the older memory says in turn that it replaces the
+    newer one, neither is believed.
+    """
+    if older.memory_type == "event" or newer.occurred_at < older.occurred_at:
         return None
-    if older.memory_type == "event":
+    if TRUST_ORDER.get(newer.trust, -1) < TRUST_ORDER.get(older.trust, len(TRUST_ORDER)):
         return None
-    names = Names(identity_of(newer), identity_of(older))
-    titles = tuple(" ".join(title) for title in names.older.titles)
-    for text in (visible(newer.content), visible(newer.topic)):
-        claim = find_claim(text, names, titles, now.year)
-        if claim is not None:
-            return claim
+    own, other = identity_of(newer), identity_of(older)
+    claim = find_claim((visible(newer.content), visible(newer.topic)), Names(own, other), now)
+    if claim is None:
+        return None
+    reverse = find_claim((visible(older.content), visible(older.topic)), Names(other, own), now)
+    return claim if reverse is None else None
+
+
+def _stated_end(memory: JudgedMemory, now: datetime) -> str | None:
+    identity = identity_of(memory)
+    for text in (visible(memory.content), visible(memory.topic)):
+        found = find_stated_end(text, memory.topic, identity, now)
+        if found is not None:
+            return found.quote
     return None
 
 
-def _proposal(item: Item, keep: str, choice: str, claim: Claim, speaker: JudgedMemory) -> Answer:
-    probability = probability_of("titled" if claim.titled else claim.wording)
-    return _answer(item, keep, choice, probability, Evidence(claim.quote, speaker.memory_id))
-
-
-def _expired(item: Item, keep: str, choice: str, memory: JudgedMemory) -> Answer:
-    assert memory.expires_at is not None
-    quote = f"expires_at: {memory.expires_at.isoformat()}"
-    return _answer(item, keep, choice, probability_of("metadata_end"), Evidence(quote, memory.memory_id))
-
-
-def _answer(item: Item, keep: str, choice: str, probability: float, evidence: Evidence | None) -> Answer:
-    probabilities = dict.fromkeys(item.options, 0.0)
+def _answer(
+    options: Mapping[str, str],
+    keep: str,
+    choice: str,
+    probability: float,
+    evidence: Evidence | None = None,
+    other: tuple[str, float] | None = None,
+) -> Answer:
+    """An answer over exactly the offered options; mass that is not the choice's is keep's, or ``other``'s."""
+    probabilities = dict.fromkeys(options, 0.0)
+    probabilities[keep] = 1.0 - probability
     probabilities[choice] = probability
-    if choice != keep:
-        probabilities[keep] = 1.0 - probability
+    if other is not None:
+        probabilities[other[0]] = other[1]
     return Answer(choice, probabilities, evidence)

@@ -172,9 +172,13 @@ def _current(folder: DataFolder) -> State | None:
 def _ask_to_stop(folder: DataFolder, state: State) -> None:
     try:
         command = Path(f"/proc/{state.supervisor_pid}/cmdline").read_bytes()
+        is_elsewhere = bool(command) and b"embedded.supervisor" not in command  # empty: it is just ending
     except FileNotFoundError:
-        command = b""
-    if b"embedded.supervisor" not in command and _current(folder) == state:
+        is_elsewhere = True
+    if is_elsewhere:
+        now = _current(folder)
+        if now is None or now.instance != state.instance:
+            return  # it ended meanwhile
         raise Misconfigured(f"The servers of {folder.root} were started in another container. Stop them there.")
     try:
         os.kill(state.supervisor_pid, signal.SIGTERM)

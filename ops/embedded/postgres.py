@@ -246,6 +246,11 @@ class PostgresServer:
         if any(_NO_SPACE in line for line in lines) or (not lines and _free_space(cluster.parent) < _LITTLE):
             return disk_full(cluster)
         reason = _telling(lines)
+        if "could not look up effective user ID" in reason:
+            return Misconfigured(
+                f"The account with the id {self.placement.account.uid} has no name, without which PostgreSQL "
+                "makes no database files. Give it one (an entry in /etc/passwd) or run as one that has a name."
+            )
         if any("Permission denied" in line or "invalid permissions" in line for line in lines):
             return Misconfigured(f"{what}: {reason} ({cluster}).")
         return Unavailable(f"{what}: {reason} (see {self.log}).")

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -54,7 +55,9 @@ def servers_under(base: Path) -> list[str]:
 @pytest.fixture(scope="session")
 def base(poll: Poll) -> Iterator[Path]:
     """A folder that any account may pass through, with a short path; at the end nothing may run in it."""
-    folder = Path(tempfile.mkdtemp(prefix="lethe-", dir="/tmp"))
+    memory = Path("/dev/shm")  # what is tested does not depend on the disk, how long it takes does
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 * 1024**3
+    folder = Path(tempfile.mkdtemp(prefix="lethe-", dir=memory if roomy else "/tmp"))
     folder.chmod(0o711)
     yield folder
     try:
@@ -171,17 +174,36 @@ def client() -> Iterator[Callable[..., Client]]:
 
 
 @pytest.fixture(scope="session")
-def as_ordinary_user() -> tuple[str, ...]:
-    """A command prefix that makes a process an account without rights. It keeps the right to read: the interpreter
-    that runs the tests may lie where only root can read."""
+def ordinary_user() -> pwd.struct_passwd:
+    """An account without rights that exists on every Linux, and is not the one root's database server runs as."""
+    return pwd.getpwnam("daemon")
+
+
+def become(uid: int) -> tuple[str, ...]:
+    """A command prefix that makes a process an account without rights.
+
+    It keeps the right to read: the interpreter that runs the tests may lie where only root can read.
+    """
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         pytest.skip("only root can become another account, with setpriv")
     capability = "+dac_read_search"
-    prefix = ("setpriv", "--reuid=54321", "--regid=54321", "--clear-groups")
+    prefix = ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
     prefix += (f"--inh-caps={capability}", f"--ambient-caps={capability}")
     if subprocess.run([*prefix, "true"], check=False, capture_output=True).returncode != 0:
         pytest.skip("setpriv may not keep a capability here")
     return prefix
+
+
+@pytest.fixture
+def as_ordinary_user(ordinary_user: pwd.struct_passwd) -> tuple[str, ...]:
+    """A command prefix that makes a process that account."""
+    return become(ordinary_user.pw_uid)
+
+
+@pytest.fixture
+def as_nameless_user() -> tuple[str, ...]:
+    """A command prefix that makes a process an account that is in no list, as in some containers."""
+    return become(54321)
 
 
 @pytest.fixture

@@ -1,0 +1,217 @@
+"""Does a memory's own text name the date on which it ends, and has that date passed?
+
+"Valid until 2025-03-01", "This exception expires on 3 May 2025", "only until the end of Q1 2025". The end must be
+that of the memory: a certificate or a trial that ends is a fact about the certificate or the trial.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from .atoms import Atom, Names
+from .dates import Dated, date_at, dates_in
+from .lexicon import phrases, words
+from .mentions import Identity, words_of
+from .negation import NEGATIVE, OTHERS, PARTIAL, REPORT, any_of
+from .numbering import read_atoms
+from .phrases import DOCUMENT_NOUNS, phrase_at
+from .subjects import noun_phrase_is_text
+from .text import sentences, without_quotations
+
+_NOBODY = Identity(frozenset(), None, frozenset(), (), frozenset(), "")
+
+_LABELS = phrases(
+    """
+    valid until | valid till | valid through | valid to | validity ends | expires on | expires at | expires
+    | expiry date | expiry | expiration date | expiration | end date | ends on | ends | sunset date | sunset
+    | until | in force until | in effect until | applies until | good until | good through | runs until
+    """
+)
+_STATED = phrases(
+    """
+    valid until | valid till | valid through | valid up to | expires on | expires at | expires after |
+    expires with | expires in | expires | lapses on | lapses at | lapses after | lapses | ends on | ends at
+    | ends with | ends in | in force until | in force through | in effect until | in effect through |
+    applies until | applies through | applies till | apply until | holds until | stands until | good until |
+    good through | runs out on | runs until | runs through | not valid after | no longer valid after | no
+    longer applies after | void after | limited until | sunsets on | ceases to apply on | ceases to apply
+    after | binding until | effective until | effective through
+    """
+)
+_ONLY = phrases(
+    """
+    only until | only till | only through | just until | temporarily until | temporarily , until
+    """
+)
+_EXTENDED = words(
+    """
+    extended extend extends extension renew renews renewed renewal renewals automatically automatic rolling
+    prolonged prolong least earliest minimum unless if once whether should would might could tentatively
+    probably about approximately around roughly unless originally formerly previously initially was were had
+    been ran expected planned scheduled maybe perhaps likely before supposed claimed proposed draft reviewed
+    review revisit
+    """
+)
+_DATE_LEADS = words("the end of on at midnight close including incl and") | {"(", ",", ":"}
+_PAST = words(
+    """
+    was were had did used lasted ran waited worked stayed kept went came took made got ate met saw said held
+    stood left lived sat spent
+    """
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StatedEnd:
+    """A passed end that a text states of itself, and the sentence."""
+
+    quote: str
+
+
+def find_stated_end(text: str, topic: str, identity: Identity, now: datetime) -> StatedEnd | None:
+    """The sentence that ends the memory, if every end the text states has passed and nothing extends it."""
+    masked = without_quotations(text)
+    names = Names(identity, _NOBODY)
+    about = frozenset(word for word in words_of(topic) if len(word) > 3)
+    found: StatedEnd | None = None
+    for sentence in sentences(masked):
+        atoms = read_atoms(masked, sentence.start, sentence.end, names)
+        if len(atoms) > 200:
+            continue
+        dates = dates_in(atoms)
+        if not dates:
+            continue
+        end = None if sentence.question else _end_in(atoms, about)
+        if end is not None:
+            if not end.has_passed(now):
+                return None
+            found = found or StatedEnd(text[sentence.start : sentence.end].strip())
+        elif found is None or any_of(atoms, _EXTENDED) or any(dated.lies_ahead(now) for dated in dates):
+            # A date that lies ahead, or talk of an extension, leaves no plain end.
+            if any_of(atoms, _LASTING) or any(dated.lies_ahead(now) for dated in dates):
+                return None
+    return found
+
+
+_LASTING = words("extended extend extends extension renew renewed renewal prolonged")
+
+
+def _end_in(atoms: Sequence[Atom], about: frozenset[str]) -> Dated | None:
+    for at in range(len(atoms)):
+        if atoms[at].kind != "word":
+            continue
+        for read in (_labelled, _stated, _only_until):
+            end = read(atoms, at, about)
+            if end is not None:
+                clear = not any_of([*atoms[:at], *atoms[end.end :]], _EXTENDED, REPORT)
+                return end if clear else None
+    return None
+
+
+def _date_after(atoms: Sequence[Atom], at: int) -> Dated | None:
+    """The date that follows a phrase, with "the end of" before it."""
+    while at < len(atoms):
+        dated = date_at(atoms, at)
+        if dated is not None:
+            return dated
+        if atoms[at].text not in _DATE_LEADS:
+            return None
+        at += 1
+    return None
+
+
+def _labelled(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated | None:
+    """ "Valid until: 2025-03-01" at the start of a line, or "(valid until 2025-03-01)"."""
+    stop = phrase_at(atoms, at, *_LABELS)
+    if stop is None:
+        return None
+    opening = all(atom.kind == "mark" for atom in atoms[:at])
+    bracketed = at > 0 and atoms[at - 1].text in ("(", "[") and atoms[at].text not in ("ends", "sunset", "until")
+    if not opening and not bracketed:
+        return None
+    if (
+        opening
+        and atoms[at].text in ("until", "ends", "end", "sunset")
+        and (stop >= len(atoms) or atoms[stop].text != ":")
+    ):
+        return None
+    if stop < len(atoms) and atoms[stop].text == ":":
+        stop += 1
+    return _date_after(atoms, stop)
+
+
+def _stated(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated | None:
+    """ "This exception expires on 3 May 2025" · "The merge freeze is valid until …" in a memory about the freeze."""
+    stop = phrase_at(atoms, at, *_STATED)
+    dated = _date_after(atoms, stop) if stop is not None else None
+    if dated is None:
+        return None
+    zone = list(atoms[:at])
+    if any_of(zone, NEGATIVE, OTHERS, PARTIAL) or _is_past(zone) or any(atom.role == "other" for atom in zone):
+        return None
+    while zone and zone[-1].text in (
+        "is",
+        "are",
+        "and",
+        "it",
+        "only",
+        "remains",
+        "stays",
+        "now",
+        "which",
+        "that",
+        ",",
+        "still",
+    ):
+        zone.pop()
+    if not zone:
+        return dated
+    last = zone[-1]
+    itself = last.text in ("this", "these") or last.role == "self" or noun_phrase_is_text(zone, len(zone) - 1)
+    if itself and (last.text not in ("this", "these") or len(zone) == 1 or zone[-2].kind == "mark"):
+        return dated
+    subject = _head_words(zone)
+    named = subject & about
+    return dated if named and len(subject - about) <= 2 else None
+
+
+def _head_words(zone: Sequence[Atom]) -> frozenset[str]:
+    """The content words of the last clause of a zone."""
+    words: list[str] = []
+    for atom in reversed(zone):
+        if atom.kind == "mark" and atom.text in ";:,.—–(":
+            break
+        if atom.kind == "word" and len(atom.text) > 3 and atom.text not in DOCUMENT_NOUNS:
+            words.append(atom.text)
+    return frozenset(words)
+
+
+def _only_until(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated | None:
+    """ "Use the old key only until 2025-03-01" · "until 2025-03-01 only": a rule that names its own end."""
+    stop = phrase_at(atoms, at, *_ONLY)
+    if stop is None:
+        bare = phrase_at(atoms, at, ("until",), ("till",), ("through",))
+        dated = _date_after(atoms, bare) if bare is not None else None
+        if dated is None or dated.end >= len(atoms) or atoms[dated.end].text != "only":
+            return None
+    else:
+        dated = _date_after(atoms, stop)
+        if dated is None:
+            return None
+    zone = atoms[:at]
+    if any_of(zone, NEGATIVE, OTHERS) or _is_past(zone) or any(atom.role == "other" for atom in zone):
+        return None
+    return dated
+
+
+def _is_past(zone: Sequence[Atom]) -> bool:
+    """Whether a zone tells of the past, which ends by itself: "we used Jenkins only until 2019"."""
+    return any(atom.kind == "word" and (atom.text in _PAST or _ends_in_ed(atom.text)) for atom in zone)
+
+
+def _ends_in_ed(word: str) -> bool:
+    return (
+        len(word) > 4
+        and word.endswith("ed")
+        and word not in ("need", "speed", "feed", "indeed", "shared", "exceed")
+    )

@@ -1,0 +1,222 @@
+"""Who ends the older record: only the text itself may, in the indicative and in its own voice."""
+
+from collections.abc import Sequence
+
+from .atoms import Atom
+from .lexicon import words
+from .negation import ABSENT, CONDITION, MOOD, NEGATIVE, OTHERS, PARTIAL, REPORT, any_of
+from .phrases import (
+    ADOPTED_TO,
+    ADVERBS,
+    ANNOUNCING,
+    AUXILIARIES,
+    DOCUMENT_NOUNS,
+    PRONOUNS,
+    RECORD_NOUNS,
+    RELATIVES,
+    TIME_NOUNS,
+    Form,
+)
+
+_BOUNDARY = frozenset(",;:—–-(|•[.!")
+_STRONG = frozenset(";:—–(")
+_QUOTES = frozenset("\"'“”‘’«»„`")
+_CONJUNCTIONS = words("and but so then thus hence therefore because")
+_LEADS = words(
+    """
+    with from as of on in hereby herewith today now hence thus so therefore after here
+    """
+)
+_SPAN = 60
+
+
+def subject_is_text(atoms: Sequence[Atom], verb: int, form: Form, *, after_other: bool = False) -> bool:
+    """Whether the text itself is the subject of the verb at ``verb``.
+
+    ``after_other`` says that the sentence before was about a third record, so that "it" and a missing subject
+    mean that record.
+    """
+    zone = atoms[:verb]
+    if any_of(zone, CONDITION, REPORT, ABSENT):
+        return False
+    at = verb - 1
+    helpers: list[str] = []
+    while at >= 0 and atoms[at].kind == "word" and (atoms[at].text in ADVERBS or atoms[at].text in AUXILIARIES):
+        helpers.append(atoms[at].text)
+        at -= 1
+    if any_of(atoms[_clause_start(atoms, at, verb) : verb], NEGATIVE, MOOD):
+        return False
+    auxiliary = [word for word in helpers if word in AUXILIARIES]
+    if form == "ing" and auxiliary:
+        return False
+    if form == "past" and auxiliary and not set(auxiliary) <= {"has", "have"}:
+        return False
+    if {"hereby", "herewith"} & set(helpers) and form != "base":
+        return not any(atom.role in ("other", "older") for atom in zone) and not any_of(zone, OTHERS)
+    if form == "base":
+        return _base_subject(atoms, at)
+    if at < 0 or all(atom.kind == "mark" for atom in zone):
+        return form in ("finite", "ing") and not auxiliary and not after_other
+    if form == "past" and not auxiliary and atoms[at].kind == "mark" and atoms[at].text != ")":
+        return False
+    return _ends_in_text(atoms, at, after_other)
+
+
+def _clause_start(atoms: Sequence[Atom], subject_end: int, verb: int) -> int:
+    """Where the clause of the verb begins: behind a strong mark, or behind a comma before its own subject."""
+    for at in range(subject_end, -1, -1):
+        if atoms[at].kind != "mark":
+            continue
+        if atoms[at].text in _STRONG and at < verb - 1:
+            return at + 1
+        if atoms[at].text == ",":
+            first = at + 1
+            while first < verb and (atoms[first].text in _CONJUNCTIONS or atoms[first].text in ADVERBS):
+                first += 1
+            if first < verb and (atoms[first].text in PRONOUNS or atoms[first].role == "self"):
+                return at + 1
+    return 0
+
+
+def _base_subject(atoms: Sequence[Atom], at: int) -> bool:
+    """ "We replace", "these rules replace", "adopted to replace"; never the bare imperative."""
+    if at < 0:
+        return False
+    if atoms[at].text in ("we", "i"):
+        return True
+    if atoms[at].text == "to" and at and atoms[at - 1].text in ADOPTED_TO:
+        return at < 2 or speaks_for_itself(atoms[:at])
+    return at > 0 and atoms[at - 1].text == "these" and atoms[at].text in DOCUMENT_NOUNS
+
+
+def _ends_in_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
+    """Whether the noun phrase that ends at ``at`` means the text itself."""
+    atom = atoms[at]
+    if atom.kind == "mark" and atom.text == ")":
+        return _bracketed(atoms, at, after_other)
+    if atom.kind == "doc":
+        before = atoms[at - 1].text if at else ""
+        if atom.role != "self" or before in (
+            "from",
+            "in",
+            "like",
+            "than",
+            "with",
+            "to",
+            "on",
+            "about",
+            "under",
+            "or",
+        ):
+            return False
+        return before != "of" or (
+            at > 1 and atoms[at - 2].text in ("publication", "adoption", "acceptance", "approval")
+        )
+    if atom.kind == "mark":
+        if atom.text in _QUOTES:
+            return at > 0 and _ends_in_text(atoms, at - 1, after_other)
+        return atom.text in _BOUNDARY and not after_other and speaks_for_itself(atoms[:at])
+    if atom.text in ("which", "that"):
+        return _antecedent_is_text(atoms, at - 1, after_other)
+    if atom.text in _CONJUNCTIONS:
+        return not after_other and speaks_for_itself(atoms[:at], joined=True)
+    if atom.text in PRONOUNS:
+        if atom.text == "it":
+            roles = [a.role for a in atoms[:at] if a.kind == "doc"]
+            return roles[-1] == "self" if roles else not after_other
+        return not any_of(atoms[max(0, at - 2) : at], frozenset({"than", "like", "about", "of", "for", "unlike"}))
+    return noun_phrase_is_text(atoms, at) or _only_announces(atoms[: at + 1])
+
+
+def _bracketed(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
+    opened = next((n for n in range(at - 1, max(-1, at - _SPAN), -1) if atoms[n].text == "("), -1)
+    roles = [a.role for a in atoms[opened + 1 : at] if a.kind == "doc"]
+    if opened < 0 or any(role != "self" for role in roles):
+        return False
+    if roles:
+        return not any_of(atoms[:opened], OTHERS) and not any(a.role in ("other", "older") for a in atoms[:opened])
+    return opened > 0 and _ends_in_text(atoms, opened - 1, after_other)
+
+
+def _only_announces(zone: Sequence[Atom]) -> bool:
+    for atom in zone:
+        if atom.kind == "doc" and atom.role != "self":
+            return False
+        if atom.kind == "word" and atom.text not in ANNOUNCING:
+            return False
+    return True
+
+
+def noun_phrase_is_text(atoms: Sequence[Atom], at: int) -> bool:
+    """ "this release", "the present memo", "our new decision", ending at ``at``."""
+    head = atoms[at].text
+    if atoms[at].kind != "word" or head in PARTIAL or head in OTHERS:
+        return False
+    for place in range(at - 1, max(-1, at - 5), -1):
+        word = atoms[place].text
+        if atoms[place].kind != "word" or word in OTHERS:
+            return False
+        if word == "this":
+            return head not in TIME_NOUNS
+        if word in ("present", "new", "our", "my", "current", "above"):
+            return head in DOCUMENT_NOUNS
+    return False
+
+
+def _antecedent_is_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
+    """Whether "which" or "that" refers back to the text: "a decision of May 2005, which …"."""
+    while at >= 0 and atoms[at].text == ",":
+        at -= 1
+    if at < 0:
+        return False
+    if atoms[at].kind == "doc" or atoms[at].text == ")":
+        return _ends_in_text(atoms, at, after_other)
+    if noun_phrase_is_text(atoms, at) or _only_announces(atoms[: at + 1]):
+        return True
+    start = next((n for n in range(at, max(-1, at - 12), -1) if atoms[n].text in ("a", "an", "the")), -1)
+    if (
+        start < 0
+        or any(a.kind == "doc" for a in atoms[start:at])
+        or any_of(atoms[start : at + 1], OTHERS, PARTIAL)
+    ):
+        return False
+    if not any(a.text in RECORD_NOUNS for a in atoms[start : at + 1]):
+        return False
+    if start == 0:
+        return True
+    return atoms[start - 1].text in ("is", "as", ":", ",", "—", "–", ";", "(") and speaks_for_itself(atoms[:start])
+
+
+def speaks_for_itself(zone: Sequence[Atom], *, joined: bool = False) -> bool:
+    """Whether a clause without a subject of its own, after this zone, has the text itself as its subject.
+
+    ``joined`` is for "… and replaces", where a third record may end the zone as an object of the first verb.
+    """
+    roles = [atom.role for atom in zone if atom.kind == "doc"]
+    if roles:
+        if roles[0] != "self":
+            return False
+        third = any(role != "self" for role in roles)
+        if third and (any_of(zone, RELATIVES) or (not joined and zone[-1].role in ("other", "older"))):
+            return False
+        first = next(n for n, atom in enumerate(zone) if atom.kind == "doc")
+        return not any_of(zone[:first], OTHERS)
+    if _only_announces(zone):
+        return True
+    return _starts_with_text(zone)
+
+
+def _starts_with_text(zone: Sequence[Atom]) -> bool:
+    """Whether a zone begins with the text as its subject: "this", "we", "after review, we"."""
+    start = True
+    for place, atom in enumerate(zone):
+        if atom.kind == "mark":
+            start = start or atom.text in ",;:—–"
+            continue
+        if start and atom.text in ("we", "i", "it", "our", "this", "hereby", "herewith", "here"):
+            following = zone[place + 1].text if place + 1 < len(zone) else ""
+            return not (atom.text == "this" and following in TIME_NOUNS)
+        if start and atom.text in OTHERS:
+            return False
+        start = start and (atom.text in _LEADS or atom.kind != "word")
+    return False

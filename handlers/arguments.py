@@ -1,0 +1,82 @@
+"""Keyword arguments of the Python doors, as types an editor can complete."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal, TypedDict
+from uuid import UUID
+
+from ..domain.fields import Edge, MemoryType, Producer, Trust
+from .reading import StatusChoice
+
+AnyId = UUID | str
+"""An id as every answer gives it, or as text."""
+AnyInstant = datetime | str
+"""A moment with a zone, or ISO 8601 text with one."""
+
+
+class MemoryFields(TypedDict, total=False):
+    """What remember and revise take beside the content (behaviour.md 1.3, settlement 3)."""
+
+    topic: str
+    tags: Sequence[str]
+    project: str
+    scope: str
+    metadata: dict[str, Any]
+    user_id: str
+    agent_id: str
+    run_id: str
+    session_id: str
+    subject: str
+    producer: Producer
+    trust: Trust
+    core: bool
+    pinned: bool
+    occurred_at: AnyInstant
+    valid_from: AnyInstant
+    valid_to: AnyInstant
+    expires_at: AnyInstant
+    derived_from: Sequence[AnyId]
+
+
+class RememberFields(MemoryFields, total=False):
+    memory_type: MemoryType
+
+
+class ReviseFields(MemoryFields, total=False):
+    memory_type: MemoryType
+    edge: Edge
+    expected_version: int
+
+
+class FilterFields(TypedDict, total=False):
+    """What search and list are narrowed by."""
+
+    memory_types: Sequence[MemoryType]
+    scope: str
+    project: str
+    no_project: bool
+    user_id: str
+    agent_id: str
+    run_id: str
+    session_id: str
+    subject: str
+    tags: Sequence[str]
+    status: StatusChoice
+    current: bool
+    recorded_after: AnyInstant
+    recorded_before: AnyInstant
+
+
+class ProposalFields(TypedDict, total=False):
+    status: Literal["proposed", "applied", "rejected", "withdrawn"]
+    action: Literal["archive", "supersede", "conflict"]
+    memory_id: AnyId
+    limit: int
+    cursor: str
+
+
+def topic_of(content: str) -> str:
+    """A topic for a memory that was given none: the beginning of its first line."""
+    lines = content.strip().splitlines()
+    first = lines[0].strip() if lines else ""
+    return first if len(first) <= 80 else first[:79].rstrip() + "…"

@@ -1,0 +1,35 @@
+"""What a process needs to take part in forgetting passes."""
+
+from dataclasses import dataclass
+
+from ...domain.judging import Judge
+from ...domain.thresholds import Thresholds
+
+TASK_QUEUE = "judge"
+ITEMS_PER_TASK = 10
+"""Items one task hands to a judge worker; small enough that several workers share a pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassSettings:
+    """Judge, thresholds and flag of this deployment."""
+
+    judge: Judge
+    thresholds: Thresholds
+    default_floor: float
+    """Floor selected for the embedding model; a tenant's policy may set another (settlement 11)."""
+    enabled: bool = False
+    """Deployment flag of the *schedule* (``LETHELOG_FORGETTING_PASS_ENABLED``); off by default (A33)."""
+
+
+def proposes_nothing_because(settings: PassSettings) -> str | None:
+    """Why no verdict of this judge can become a proposal, or None."""
+    if settings.judge.unavailable_because is not None:
+        return settings.judge.unavailable_because
+    thresholds = settings.thresholds
+    if thresholds.archive is None and thresholds.supersede is None and thresholds.conflict is None:
+        return (
+            f"no thresholds were selected for the judge {settings.judge.identity}; give a thresholds file, or set "
+            "the source's starting values explicitly"
+        )
+    return None

@@ -1,0 +1,273 @@
+"""The Python door: one caller's memory, asyncio first; `handlers.blocking` is the same for everybody else.
+
+Every write's position is remembered, and every read waits for it: you always read your own writes.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Unpack
+
+from ..domain.errors import InvalidInput, NotCaughtUp
+from ..domain.fields import parse
+from ..domain.policy import ForgettingPolicy
+from ..projections.rebuild import Comparison, Rebuilder, Report, silent
+from .arguments import AnyId, FilterFields, ProposalFields, RememberFields, ReviseFields, topic_of
+from .caller import Caller
+from .engine import Engine
+from .explaining import Explaining
+from .forgetting.requesting import Passes
+from .forgetting.settings import PassSettings
+from .memories import MemoryCommands, Retry
+from .reading import Reading
+from .reviewing import Reviewing
+from .views import (
+    Chain,
+    Decided,
+    History,
+    MemoryPage,
+    MemoryView,
+    PassView,
+    ProposalDetail,
+    ProposalPage,
+    SearchResult,
+    SettingsView,
+    Written,
+)
+
+Close = Callable[[], Awaitable[None]]
+_PASS_POLL_SECONDS = 0.1
+
+
+class AsyncMemory:
+    """Long-term memory of one tenant, for one actor. Opened by `AsyncMemory.local`; close it or use ``async with``."""
+
+    def __init__(self, engine: Engine, caller: Caller, passes: PassSettings, close: Close | None = None) -> None:
+        self.engine = engine
+        self.caller = caller
+        self._commands = MemoryCommands(engine)
+        self._reading = Reading(engine)
+        self._reviewing = Reviewing(engine, self._commands)
+        self._passes = Passes(engine, passes)
+        self._explaining = Explaining(engine, self._reviewing)
+        self._close = close
+        self.position = 0
+        """Log position of this memory's newest write; reads wait for it."""
+
+    async def __aenter__(self) -> "AsyncMemory":
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Drain what waits and let the servers go."""
+        if self._close is not None:
+            close, self._close = self._close, None
+            await close()
+
+    async def remember(self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]) -> Written:
+        """Write a memory; the topic is taken from the content where none is given.
+
+        Text that is remembered already gives the older memory, with ``deduplicated=True`` and no new event.
+        ``key`` makes a retry safe: the same key and fields give the first result again.
+        """
+        arguments: dict[str, Any] = {**fields, "content": content}
+        if isinstance(content, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
+            arguments.setdefault("topic", topic_of(content) or " ")
+        return self._noted(await self._commands.remember(self.caller, arguments, Retry(key)))
+
+    async def revise(
+        self, memory_id: AnyId, content: str, *, key: str | None = None, **fields: Unpack[ReviseFields]
+    ) -> Written:
+        """Write the successor of a memory; what is left out is taken from the predecessor."""
+        arguments = {**fields, "memory_id": memory_id, "content": content}
+        return self._noted(await self._commands.revise(self.caller, arguments, Retry(key)))
+
+    async def move(
+        self,
+        memory_id: AnyId,
+        *,
+        scope: str | None = None,
+        project: str | None = None,
+        no_project: bool = False,
+        tags: Sequence[str] | None = None,
+        expected_version: int | None = None,
+        key: str | None = None,
+    ) -> Written:
+        """File a memory elsewhere; its content stays."""
+        arguments = {
+            "memory_id": memory_id,
+            "scope": scope,
+            "project": project,
+            "no_project": no_project,
+            "tags": tags,
+            "expected_version": expected_version,
+        }
+        return self._noted(await self._commands.move(self.caller, arguments, Retry(key)))
+
+    async def reaffirm(self, memory_id: AnyId, *, key: str | None = None) -> Written:
+        """Say that a memory still holds."""
+        return self._noted(await self._commands.reaffirm(self.caller, {"memory_id": memory_id}, Retry(key)))
+
+    async def archive(
+        self,
+        memory_id: AnyId,
+        *,
+        reason: str | None = None,
+        expected_version: int | None = None,
+        key: str | None = None,
+    ) -> Written:
+        """Put a memory away. It stays readable, and its text may be remembered again."""
+        arguments = {"memory_id": memory_id, "reason": reason, "expected_version": expected_version}
+        return self._noted(await self._commands.archive(self.caller, arguments, Retry(key)))
+
+    async def restore(self, memory_id: AnyId, *, reason: str | None = None, key: str | None = None) -> Written:
+        """Undo archive and suppress."""
+        arguments = {"memory_id": memory_id, "reason": reason}
+        return self._noted(await self._commands.restore(self.caller, arguments, Retry(key)))
+
+    async def refute(self, memory_id: AnyId, *, reason: str | None = None, key: str | None = None) -> Written:
+        """Say that a memory was never true; its text comes back only into quarantine."""
+        arguments = {"memory_id": memory_id, "reason": reason}
+        return self._noted(await self._commands.refute(self.caller, arguments, Retry(key)))
+
+    async def release(self, memory_id: AnyId, *, reason: str, key: str | None = None) -> Written:
+        """Let a quarantined memory in after all."""
+        arguments = {"memory_id": memory_id, "reason": reason}
+        return self._noted(await self._commands.release(self.caller, arguments, Retry(key)))
+
+    async def pin(self, memory_id: AnyId, *, pinned: bool = True, key: str | None = None) -> Written:
+        """Protect a memory from every proposal but conflict, or stop protecting it."""
+        arguments = {"memory_id": memory_id, "pinned": pinned}
+        return self._noted(await self._commands.pin(self.caller, arguments, Retry(key)))
+
+    async def verify(self, memory_id: AnyId, *, key: str | None = None) -> Written:
+        """Record that a memory was confirmed."""
+        return self._noted(await self._commands.verify(self.caller, {"memory_id": memory_id}, Retry(key)))
+
+    async def search(self, query: str, *, limit: int = 5, **filters: Unpack[FilterFields]) -> SearchResult:
+        """The best matches; superseded memories come last and flagged, or not at all with ``current=True``."""
+        return await self._reading.search(
+            self.caller, {**filters, "query": query, "limit": limit, "after": self.position}
+        )
+
+    async def get(self, memory_id: AnyId) -> MemoryView:
+        """One memory of any status."""
+        [found] = await self.get_many([memory_id])
+        return found
+
+    async def get_many(self, ids: Sequence[AnyId]) -> tuple[MemoryView, ...]:
+        """Up to 20 memories, in the order asked."""
+        return await self._reading.get(self.caller, {"ids": tuple(ids), "after": self.position})
+
+    async def list(
+        self, *, limit: int = 25, cursor: str | None = None, **filters: Unpack[FilterFields]
+    ) -> MemoryPage:
+        """A page of memories, newest first."""
+        return await self._reading.list(
+            self.caller, {**filters, "limit": limit, "cursor": cursor, "after": self.position}
+        )
+
+    async def history(self, memory_id: AnyId) -> History:
+        """Everything that happened to a memory, with actors and causes."""
+        return await self._reading.history(self.caller, {"memory_id": memory_id, "after": self.position})
+
+    async def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
+        """A page of the review queue. Listing changes nothing."""
+        return await self._reviewing.list(self.caller, {**query, "after": self.position})
+
+    async def proposal(self, proposal_id: AnyId) -> ProposalDetail:
+        """One proposal with both memories."""
+        return await self._reviewing.show(self.caller, {"proposal_id": proposal_id, "after": self.position})
+
+    async def accept(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
+        """Agree to a proposal: its effect happens now, against the versions the proposal saw."""
+        arguments = {"proposal_id": proposal_id, "comment": comment, "key": key}
+        return self._decided(await self._reviewing.accept(self.caller, arguments))
+
+    async def reject(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
+        """Decline a proposal: nothing changes, and the question rests until the memory's freshness moves."""
+        arguments = {"proposal_id": proposal_id, "comment": comment, "key": key}
+        return self._decided(await self._reviewing.reject(self.caller, arguments))
+
+    async def explain(self, proposal_id: AnyId) -> Chain:
+        """The causal chain of a proposal: pass, candidates, verdict, proposal, decision, effect."""
+        return await self._explaining.chain(self.caller, {"proposal_id": proposal_id, "after": self.position})
+
+    async def run_pass(self, *, wait_seconds: float | None = None, key: str | None = None) -> PassView:
+        """Ask for a forgetting pass; with ``wait_seconds``, return when it is finished.
+
+        Raises `NotCaughtUp` when it is not finished by then; it goes on all the same.
+        """
+        asked = await self._passes.request(self.caller, {"key": key})
+        return asked if wait_seconds is None else await self.wait_for_pass(asked.id, wait_seconds)
+
+    async def wait_for_pass(self, pass_id: AnyId, seconds: float) -> PassView:
+        """The pass when it is finished and its proposals are in the queue."""
+        deadline = asyncio.get_running_loop().time() + seconds
+        while True:
+            found = await self.show_pass(pass_id)
+            if found.phase in ("completed", "failed"):
+                self.position = max(self.position, await self.engine.log.head())
+                return found
+            if asyncio.get_running_loop().time() > deadline:
+                raise NotCaughtUp(
+                    f"pass {found.id} is not finished after {seconds:g} s (it is {found.phase}); it goes on, see: "
+                    f"lethelog pass show {found.id}",
+                    pass_id=found.id,
+                )
+            await asyncio.sleep(_PASS_POLL_SECONDS)
+
+    async def show_pass(self, pass_id: AnyId) -> PassView:
+        """One pass as it stands."""
+        return await self._passes.show(self.caller, {"pass_id": pass_id})
+
+    async def settings(self) -> SettingsView:
+        """The tenant's settings."""
+        state = await self.engine.tenants.get(self.caller.tenant, fresh=True)
+        return SettingsView(
+            tenant=state.id,
+            judgment=state.judgment,
+            policy=state.policy.model_dump(mode="json"),
+            policy_version=state.policy_version,
+            position=self.position,
+        )
+
+    async def set_judgment(self, enabled: bool) -> SettingsView:
+        """Allow or forbid judging; off by default, and recorded (settlement 13)."""
+        self.caller.require("tenant:admin")
+        _, position = await self.engine.tenants.set_judgment(self.caller.tenant, enabled, self.caller.actor)
+        self.position = max(self.position, position)
+        return await self.settings()
+
+    async def set_policy(self, changes: Mapping[str, Any]) -> SettingsView:
+        """Put a changed forgetting policy in force; what is not named stays."""
+        self.caller.require("tenant:admin")
+        present = (await self.engine.tenants.get(self.caller.tenant, fresh=True)).policy
+        policy = parse(ForgettingPolicy, {**present.model_dump(), **changes})
+        _, position = await self.engine.tenants.set_policy(self.caller.tenant, policy, self.caller.actor)
+        self.position = max(self.position, position)
+        return await self.settings()
+
+    async def rebuild(self, name: str, report: Report = silent) -> int:
+        """Build a read model anew from the log and switch to it; returns the position."""
+        return await self._rebuilder(name).rebuild(report)
+
+    async def compare(self, name: str, report: Report = silent) -> Comparison:
+        """Hold a read model against its rebuild."""
+        return await self._rebuilder(name).compare(report)
+
+    def _rebuilder(self, name: str) -> Rebuilder:
+        projection = self.engine.projection(name)
+        if projection is None:
+            known = ", ".join(one.name for one in self.engine.projections)
+            raise InvalidInput("name", "is no read model", f"There are: {known}")
+        return Rebuilder(self.engine.database, self.engine.log, self.engine.tail, projection)
+
+    def _noted(self, written: Written) -> Written:
+        self.position = max(self.position, written.position)
+        return written
+
+    def _decided(self, decided: Decided) -> Decided:
+        self.position = max(self.position, decided.position)
+        return decided

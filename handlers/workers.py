@@ -1,0 +1,139 @@
+"""What runs beside the doors: read models, relay, pass manager, judge workers, schedule.
+
+Every role is safe to run in any number of processes: read models and relay have one leader each and others on
+standby, the pass manager and the judges compete for messages.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from typing import Any, Literal
+
+from ..domain.errors import LethelogError
+from ..projections.projection import LIVE_SCHEMA
+from ..projections.runner import ProjectionRunner
+from ..streams.broker import BrokerSettings
+from ..streams.consumers import Consumers
+from ..streams.delivery import RetryPolicy
+from ..streams.relay import Relay
+from ..streams.subscriptions import EventSubscription, Subscription, TaskSubscription
+from ..streams.tasks import TaskPublisher
+from .engine import Engine
+from .forgetting.judge_worker import JudgeWorker
+from .forgetting.pass_manager import PassManager
+from .forgetting.requesting import Passes
+from .forgetting.settings import TASK_QUEUE, PassSettings
+
+Role = Literal["views", "relay", "passes", "judge", "schedule"]
+ALL_ROLES: frozenset[Role] = frozenset(("views", "relay", "passes", "judge", "schedule"))
+SCHEDULE_SECONDS = 30.0
+VECTOR_SECONDS = 5.0
+"""How often rows without a vector are looked for."""
+JUDGE_POLICY = RetryPolicy(max_deliveries=8, delays=(0.5, 2.0, 10.0, 60.0), ack_wait=30.0)
+
+
+class Workers:
+    """Runs roles until closed."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        broker: BrokerSettings | None = None,
+        passes: PassSettings | None = None,
+        roles: Collection[Role] = ALL_ROLES,
+        judge_concurrency: int = 4,
+    ) -> None:
+        self._engine = engine
+        self._broker = broker
+        self._settings = passes
+        self._roles = frozenset(roles)
+        self._judge_concurrency = judge_concurrency
+        self._tasks: list[asyncio.Task[None]] = []
+        self._relay: Relay | None = None
+        self._consumers: Consumers | None = None
+        self._publisher: TaskPublisher | None = None
+
+    async def open(self) -> None:
+        """Start the roles. A broker that is down is waited for; writes and read models go on without it."""
+        if "views" in self._roles:
+            for projection in self._engine.projections:
+                engine = self._engine
+                runner = ProjectionRunner(engine.database, engine.log, engine.tail, projection)
+                self._spawn(runner.run(), f"view-{projection.name}")
+            self._spawn(_repeat(VECTOR_SECONDS, self._fill_vectors), "vectors")
+        if self._broker is not None and "relay" in self._roles:
+            self._relay = Relay(self._engine.database, self._engine.tail, self._broker)
+            await self._relay.open()
+        if self._broker is not None and self._settings is not None:
+            await self._open_passes(self._broker, self._settings)
+
+    async def close(self) -> None:
+        """Let running handlers finish, then stop."""
+        if self._consumers is not None:
+            await self._consumers.close()
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError, LethelogError):
+                await task
+        self._tasks.clear()
+        if self._relay is not None:
+            await self._relay.close()
+        if self._publisher is not None:
+            await self._publisher.close()
+
+    async def _open_passes(self, broker: BrokerSettings, settings: PassSettings) -> None:
+        subscriptions: list[Subscription] = []
+        if "passes" in self._roles:
+            self._publisher = TaskPublisher(broker)
+            manager = PassManager(self._engine, settings, self._publisher)
+            subscriptions += [
+                EventSubscription(
+                    "pass-manager",
+                    ("pass.requested",),
+                    manager.on_requested,
+                    policy=RetryPolicy(max_deliveries=20, delays=(0.5, 2.0, 10.0, 30.0)),
+                    concurrency=2,
+                ),
+                EventSubscription("pass-verdicts", ("verdict.*",), manager.on_verdict, concurrency=16),
+            ]
+            self._spawn(manager.run(), "passes")
+        if "judge" in self._roles:
+            worker = JudgeWorker(self._engine, settings)
+            subscriptions.append(
+                TaskSubscription(
+                    TASK_QUEUE, worker.handle, policy=JUDGE_POLICY, concurrency=self._judge_concurrency
+                )
+            )
+        if "schedule" in self._roles and settings.enabled:
+            self._spawn(_repeat(SCHEDULE_SECONDS, self._request_due), "schedule")
+        if subscriptions:
+            self._consumers = Consumers(broker, self._engine.log.decode)
+            await self._consumers.open(subscriptions, patient=True)
+
+    async def _fill_vectors(self) -> None:
+        async with self._engine.database.connection() as connection:
+            while await self._engine.live_memory.fill_vectors(connection, LIVE_SCHEMA):
+                pass
+
+    async def _request_due(self) -> None:
+        assert self._settings is not None
+        passes = Passes(self._engine, self._settings)
+        async with self._engine.database.connection() as connection:
+            cursor = await connection.execute(
+                "select tenant from lethelog.events where name = 'tenant.created' and version = 1"
+            )
+            tenants = [row[0] for row in await cursor.fetchall()]
+        for tenant in tenants:
+            await passes.request_scheduled(tenant, self._engine.clock())
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._tasks.append(asyncio.create_task(work, name=f"lethelog-{name}"))
+
+
+async def _repeat(seconds: float, once: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        with contextlib.suppress(LethelogError):
+            await once()
+        await asyncio.sleep(seconds)

@@ -1,0 +1,112 @@
+"""The subscriber kit: a read model of one's own, fed from the broker, in a few lines.
+
+Events come one at a time and in order. The subscriber stores an event's position together with what it made of
+the event, in one transaction of its own; then a repeated event is recognised, a crash loses nothing, and a read
+model that was emptied or put back from a backup is filled again from where it stands, whatever the broker
+remembers.
+"""
+
+import asyncio
+import fnmatch
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+import nats.js.errors
+from nats.aio.client import Client
+
+from .broker import BrokerSettings, close, connect, jetstream, translated
+from .closed import decode_closed
+from .consumers import Consumers
+from .delivery import RetryPolicy
+from .log import Log
+from .passage import position_at
+from .payloads import RecordedEvent
+from .subscriptions import EventSubscription
+
+Apply = Callable[[RecordedEvent], Awaitable[None]]
+_PAGE = 500
+_LOG = logging.getLogger(__name__)
+
+
+async def subscribe(
+    settings: BrokerSettings,
+    name: str,
+    events: Sequence[str],
+    apply: Apply,
+    *,
+    position: Callable[[], int],
+    log: Log | None = None,
+    policy: RetryPolicy | None = None,
+) -> None:
+    """Apply events of these names (``proposal.*`` and ``*`` are allowed), until cancelled.
+
+    ``name`` is the durable's: one per read model; several processes with one name take turns. ``position`` tells
+    the last position the read model holds, 0 when it is empty. With ``log`` sealed text is opened and what the
+    broker no longer holds is read from the log; without, sealed fields are None.
+
+    Raises `Unavailable` when the broker does not answer at first.
+    """
+
+    async def once(event: RecordedEvent) -> None:
+        if event.position > position():
+            await apply(event)
+
+    client = await connect(settings, name="subscribe", reconnect=False)
+    try:
+        with translated():
+            oldest = await _position_at_start(client, settings)
+            if await _is_ahead(client, settings, name, position()):
+                await jetstream(client, settings).delete_consumer(settings.stream("events"), name)
+    finally:
+        await close(client)
+    if log is not None:
+        await _catch_up(log, events, once, position(), oldest)
+    elif position() < oldest - 1:
+        # Whether events of these names were among them cannot be known from here.
+        _LOG.warning(
+            "%s: the broker no longer holds the events between positions %d and %d; after a longer absence give "
+            "subscribe a log to read them from",
+            name,
+            position(),
+            oldest,
+        )
+    consumers = Consumers(settings, decode_closed if log is None else log.decode)
+    # One delivery open at a time in all processes: that is what keeps the order.
+    subscription = EventSubscription(
+        name, tuple(events), once, policy=policy or RetryPolicy(), max_ack_pending=1, unknown="deliver"
+    )
+    try:
+        await consumers.open([subscription])
+        await asyncio.Event().wait()
+    finally:
+        await consumers.close()
+
+
+async def _catch_up(log: Log, names: Sequence[str], apply: Apply, after: int, oldest: int) -> None:
+    """Apply from the log what is older than the broker's oldest event."""
+    while after < oldest - 1:
+        page = await log.read_page(after, _PAGE, oldest - 1)
+        for event in page:
+            if any(fnmatch.fnmatchcase(event.name, name) for name in names):
+                await apply(event)
+        after = page[-1].position if page else oldest
+
+
+async def _position_at_start(client: Client, settings: BrokerSettings) -> int:
+    """Position of the oldest event the broker holds; 0 when it holds none."""
+    js = jetstream(client, settings)
+    stream = settings.stream("events")
+    info = await js.stream_info(stream)
+    return (await position_at(js, stream, info.state.first_seq) or 0) if info.state.messages else 0
+
+
+async def _is_ahead(client: Client, settings: BrokerSettings, name: str, position: int) -> bool:
+    """Whether the durable counts events as done that the read model does not hold."""
+    js = jetstream(client, settings)
+    stream = settings.stream("events")
+    try:
+        info = await js.consumer_info(stream, name)
+    except nats.js.errors.NotFoundError:
+        return False
+    done = info.ack_floor.stream_seq if info.ack_floor else 0
+    return done > 0 and (await position_at(js, stream, done) or 0) > position
