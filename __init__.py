@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .domain.errors import LethelogError as LethelogError
-    from .handlers.memory import AsyncMemory as AsyncMemory
-    from .handlers.memory import Memory as Memory
+    from .ops.local import AsyncMemory as AsyncMemory
+    from .ops.local import Memory as Memory
 
 _EXPORTS = {
-    "AsyncMemory": ".handlers.memory",
+    "AsyncMemory": ".ops.local",
     "LethelogError": ".domain.errors",
-    "Memory": ".handlers.memory",
+    "Memory": ".ops.local",
 }
 
 __all__ = ["AsyncMemory", "LethelogError", "Memory", "__version__"]

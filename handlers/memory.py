@@ -39,7 +39,7 @@ _PASS_POLL_SECONDS = 0.1
 
 
 class AsyncMemory:
-    """Long-term memory of one tenant, for one actor. Opened by `AsyncMemory.local`; close it or use ``async with``."""
+    """Long-term memory of one tenant, for one actor; close it or use ``async with``."""
 
     def __init__(self, engine: Engine, caller: Caller, passes: PassSettings, close: Close | None = None) -> None:
         self.engine = engine

@@ -17,6 +17,8 @@ from ..domain.events import Event, event_class, event_names
 from .broker import BrokerSettings
 from .cloudevents import SHARDS
 
+CONTRACT = "1"
+"""Version of the messages; it moves when a subscriber would have to change."""
 _PARAMETERS = {
     "tenant": {"description": "The tenant's opaque id, 32 hexadecimal digits"},
     "shard": {"description": f"0 to {SHARDS - 1}; events of one aggregate share one, which keeps their order"},
@@ -41,7 +43,7 @@ class _CloudEvent(BaseModel):
     correlation: UUID = Field(description="The command at the beginning of the chain")
 
 
-def document(version: str) -> dict[str, Any]:
+def document() -> dict[str, Any]:
     """The document, ready for JSON."""
     settings = BrokerSettings("nats://localhost:4222")
     broker = NatsBroker(settings.url, logger=None)
@@ -57,7 +59,7 @@ def document(version: str) -> dict[str, Any]:
     specification = AsyncAPI(
         broker,
         title="Lethelog events",
-        version=version,
+        version=CONTRACT,
         description="Every event of the log as CloudEvents 1.0. Personal text is sealed; its keys are not here.",
     )
     made: dict[str, Any] = specification.to_specification().to_jsonable()
@@ -91,10 +93,10 @@ def _about(hidden: set[str]) -> str:
     return f"Sealed in the body: {', '.join(sorted(hidden))}." if hidden else "Nothing of it is sealed."
 
 
-def as_text(version: str) -> str:
+def as_text() -> str:
     """The document as it is committed."""
-    return json.dumps(document(version), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+    return json.dumps(document(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 if __name__ == "__main__":
-    sys.stdout.write(as_text(sys.argv[1] if len(sys.argv) > 1 else "1"))
+    sys.stdout.write(as_text())

@@ -12,7 +12,7 @@ from . import sealing
 from .database import Database
 from .vault import Vault
 
-NameKind = Literal["project", "user", "agent", "run", "session", "subject", "actor"]
+NameKind = Literal["tenant", "project", "user", "agent", "run", "session", "subject", "actor"]
 PERSON_KINDS: tuple[NameKind, ...] = ("user", "subject")
 CACHE_LIMIT = 50_000
 

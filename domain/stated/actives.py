@@ -18,7 +18,7 @@ def read_active(reading: Reading, at: int) -> Found | None:
     objects = read_objects(atoms, stop, reading.names)
     if objects is None:
         return _pronoun(reading, at, form, stop)
-    if not objects.older or not follows_cleanly(atoms, objects.end, reading.now):
+    if not objects.older or not follows_cleanly(atoms, objects.end):
         return None
     labelled = stop < len(atoms) and atoms[stop].text in (":", "|") and all(a.kind == "mark" for a in atoms[:at])
     if labelled:
@@ -33,7 +33,7 @@ def _pronoun(reading: Reading, at: int, form: Form, stop: int) -> Found | None:
     atoms = reading.atoms
     if stop >= len(atoms) or atoms[stop].text not in ("it", "that", "them") or form == "base":
         return None
-    if not follows_cleanly(atoms, stop + 1, reading.now) or not subject_is_text(atoms, at, form):
+    if not follows_cleanly(atoms, stop + 1) or not subject_is_text(atoms, at, form):
         return None
     docs = [n for n, atom in enumerate(atoms[:at]) if atom.role in ("older", "other")]
     if not docs:
@@ -56,7 +56,7 @@ def read_causative(reading: Reading, at: int) -> Found | None:
     while after < len(atoms) and atoms[after].text in ADVERBS:
         after += 1
     end = caused_at(atoms, after)
-    if end is None or not follows_cleanly(atoms, end, reading.now):
+    if end is None or not follows_cleanly(atoms, end):
         return None
     return (
         found_as("causative", objects)

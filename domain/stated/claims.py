@@ -12,7 +12,7 @@ from .atoms import Atom, Names
 from .lexicon import phrases, words
 from .negation import CONDITION, MOOD, NEGATIVE, PARTIAL, REPORT, STAYS, UNDONE, UNSETTLED, any_of
 from .numbering import read_atoms
-from .phrases import AUXILIARIES, ENDED, YIELDS, phrase_at, verb_at
+from .phrases import ANNOUNCING, AUXILIARIES, ENDED, OBJECT_FILLERS, YIELDS, phrase_at, verb_at
 from .reading import Found, Reading, Wording, is_about_older
 from .text import STEERING, Sentence, sentences, without_quotations
 from .wordings import ending_in
@@ -54,7 +54,7 @@ def _read(text: str, masked: str, names: Names, now: datetime) -> tuple[Claim | 
     just_claimed = False
     label: tuple[Sequence[Atom], Sentence] | None = None
     for sentence in sentences(masked):
-        atoms = read_atoms(masked, sentence.start, sentence.end, names)
+        atoms = _without_own_heading(read_atoms(masked, sentence.start, sentence.end, names), masked)
         if not atoms or len(atoms) > MAX_ATOMS:
             before = ()
             continue
@@ -88,6 +88,20 @@ def _read(text: str, masked: str, names: Names, now: datetime) -> tuple[Claim | 
             blocked_list = False
         before = atoms
     return claim, False
+
+
+def _without_own_heading(atoms: list[Atom], masked: str) -> list[Atom]:
+    """The atoms after a first line that is only the record's own name and title, which has no full stop."""
+    if not atoms or atoms[0].role != "self":
+        return atoms
+    stop = masked.find("\n", atoms[0].end, atoms[-1].start)
+    if stop < 0:
+        return atoms
+    cut = next(n for n, atom in enumerate(atoms) if atom.start > stop)
+    line = atoms[1:cut]
+    label = bool(line) and line[0].text in (":", "–", "—", "-", "|", ".")
+    plain = all(atom.role == "self" or atom.kind != "word" or atom.text in ANNOUNCING for atom in line)
+    return atoms[cut:] if (label or plain) and not any(atom.role in ("older", "other") for atom in line) else atoms
 
 
 def _without_bullet(atoms: Sequence[Atom]) -> Sequence[Atom]:
@@ -162,10 +176,19 @@ def _has_reason_before_stay(atoms: Sequence[Atom]) -> bool:
 
 def _is_agent(atoms: Sequence[Atom], at: int) -> bool:
     """Whether the older record is what something else is replaced by."""
-    before = [atom.text for atom in atoms[max(0, at - 6) : at]]
-    if "by" in before and any(word in ENDED for word in before):
-        return True
-    return ("favour" in before or "favor" in before) and any(a.text in ENDED for a in atoms[max(0, at - 9) : at])
+    place = at - 1
+    while (
+        place >= 0 and atoms[place].kind in ("word", "doc") and atoms[place].text not in ("by", "favour", "favor")
+    ):
+        if atoms[place].kind == "word" and atoms[place].text not in OBJECT_FILLERS:
+            break
+        place -= 1
+    if place < 0:
+        return False
+    if atoms[place].text == ":":
+        place -= 1  # "Superseded by: PEP 314"
+    near = atoms[max(0, place - 4) : place]
+    return atoms[place].text in ("by", "favour", "favor", "of") and any(atom.text in ENDED for atom in near)
 
 
 def _says_undone(atoms: Sequence[Atom]) -> bool:

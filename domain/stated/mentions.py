@@ -137,8 +137,8 @@ def is_number_word(word: str) -> bool:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """Words and numbers of a text, case-folded."""
-    return tuple(re.findall(r"[^\W_]+", text.casefold()))
+    """Words and numbers of a text, case-folded; "v1.1" is three of them, however it is written."""
+    return tuple(re.findall(r"[^\W\d_]+|\d+", text.casefold()))
 
 
 def distinctive(title: tuple[str, ...]) -> bool:

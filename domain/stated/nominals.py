@@ -26,7 +26,7 @@ def read_in_place(reading: Reading, at: int) -> Found | None:
         return None
     zone, rest = atoms[:at], atoms[objects.end :]
     opening = all(atom.kind == "mark" for atom in zone)
-    if not follows_cleanly(atoms, objects.end, reading.now, free=opening):
+    if not follows_cleanly(atoms, objects.end, free=opening):
         return None
     for side in (zone, rest):
         if any_of(side, CONDITION, REPORT, NEGATIVE, MOOD, OTHERS, _HABIT) or any(a.role == "other" for a in side):
@@ -98,12 +98,8 @@ def read_nominal(reading: Reading, at: int) -> Found | None:
     named_after = phrase_at(atoms, end, ("is",), (":",))
     if named_after is not None and opening:
         after = means_text(reading, named_after, zone)
-        return (
-            found_as("nominal", objects)
-            if after is not None and follows_cleanly(atoms, after, reading.now)
-            else None
-        )
-    if not follows_cleanly(atoms, end, reading.now):
+        return found_as("nominal", objects) if after is not None and follows_cleanly(atoms, after) else None
+    if not follows_cleanly(atoms, end):
         return None
     if opening:
         return None if reading.after_other else found_as("nominal", objects)

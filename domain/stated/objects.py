@@ -1,11 +1,10 @@
-"""What an ending is said of, and whether the rest of the sentence restricts, postpones or takes it back."""
+"""What an ending is said of, and whether the rest of the sentence restricts it or takes it back."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from .atoms import Atom, Names, Naming
-from .dates import MONTH_NAMES, dates_in
+from .dates import MONTH_NAMES
 from .lexicon import words
 from .mentions import plain_number
 from .negation import CONDITION, MOOD, NEGATIVE, PARTIAL, PLACES, SAID, STAYS, UNDONE, any_of
@@ -148,8 +147,8 @@ _REASONS = frozenset({"because", "since"})
 _TURNS = words("but however though although except unless until only if yet")
 
 
-def follows_cleanly(atoms: Sequence[Atom], at: int, now: datetime, *, free: bool = False) -> bool:
-    """Whether what follows the named records neither restricts nor postpones nor takes back the ending.
+def follows_cleanly(atoms: Sequence[Atom], at: int, *, free: bool = False) -> bool:
+    """Whether what follows the named records neither restricts nor conditions nor takes back the ending.
 
     ``free`` leaves out the test of the very next word, for clauses that begin there ("Instead of X we …").
     """
@@ -157,8 +156,6 @@ def follows_cleanly(atoms: Sequence[Atom], at: int, now: datetime, *, free: bool
     if not rest:
         return True
     if any_of(rest, CONDITION, SAID, STAYS, UNDONE) or _restricts(rest):
-        return False
-    if any(dated.lies_ahead(now) for dated in dates_in(rest)):
         return False
     return free or _first_follows(atoms, at)
 

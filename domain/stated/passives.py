@@ -43,7 +43,7 @@ def read_passive(reading: Reading, at: int) -> Found | None:
     if subject is None:
         return None
     if end is not None:
-        return found_as("passive", subject) if follows_cleanly(atoms, end, reading.now) else None
+        return found_as("passive", subject) if follows_cleanly(atoms, end) else None
     if (
         yields is not None
         or not ({"is", "are", "stands"} & set(helpers))
@@ -55,7 +55,7 @@ def read_passive(reading: Reading, at: int) -> Found | None:
     )
     third = any(atom.role == "other" for atom in atoms[: subject.start])
     agentless = at + 1 >= len(atoms) or atoms[at + 1].text not in _AGENTLESS
-    if marked and agentless and not third and follows_cleanly(atoms, at + 1, reading.now):
+    if marked and agentless and not third and follows_cleanly(atoms, at + 1):
         return found_as("passive", subject)
     return None
 
@@ -70,7 +70,7 @@ def _labelled_list(reading: Reading, at: int, agent_end: int | None) -> Found | 
     if colon >= len(atoms) or atoms[colon].text != ":" or (agent_end is None and not head):
         return None
     objects = read_objects(atoms, colon + 1, reading.names)
-    clean = objects is not None and objects.older and follows_cleanly(atoms, objects.end, reading.now)
+    clean = objects is not None and objects.older and follows_cleanly(atoms, objects.end)
     return found_as("field", objects) if objects is not None and clean else None
 
 
@@ -113,7 +113,7 @@ def read_no_longer(reading: Reading, at: int) -> Found | None:
         if objects is None:
             return None
     if objects is not None:
-        clean = objects.older and follows_cleanly(atoms, objects.end, reading.now)
+        clean = objects.older and follows_cleanly(atoms, objects.end)
         return found_as("no_longer", objects) if clean and (not zone or has_text(zone)) else None
     last = at - 1
     while last >= 0 and (atoms[last].text in AUXILIARIES or atoms[last].text in ADVERBS):
@@ -124,7 +124,7 @@ def read_no_longer(reading: Reading, at: int) -> Found | None:
         place += 1
     if subject is None or place >= len(atoms) or atoms[place].text not in IN_FORCE:
         return None
-    return found_as("no_longer", subject) if follows_cleanly(atoms, place + 1, reading.now) else None
+    return found_as("no_longer", subject) if follows_cleanly(atoms, place + 1) else None
 
 
 def _not_any_more(reading: Reading, at: int, tail: int) -> Found | None:
@@ -137,8 +137,4 @@ def _not_any_more(reading: Reading, at: int, tail: int) -> Found | None:
     if not seen & {"not", "doesn't", "don't", "isn't", "aren't"} or not seen & IN_FORCE:
         return None
     subject = subject_group(reading, last, with_agent=False)
-    return (
-        found_as("no_longer", subject)
-        if subject is not None and follows_cleanly(atoms, tail, reading.now)
-        else None
-    )
+    return found_as("no_longer", subject) if subject is not None and follows_cleanly(atoms, tail) else None

@@ -115,7 +115,7 @@ ADVERBS = words(
     """
     also now hereby herewith thereby therefore thus hence fully completely entirely wholly formally
     officially explicitly expressly directly simply then finally altogether outright immediately thereafter
-    already permanently definitively consequently accordingly totally today henceforth hereafter again all
+    already permanently definitively consequently accordingly totally today henceforth hereafter again all both
     """
 )
 AUXILIARIES = words(

@@ -54,6 +54,8 @@ def is_about_older(atoms: Sequence[Atom]) -> bool:
     if not docs or any(atoms[n].role != "older" for n in docs) or not begins_clause(atoms, docs[0]):
         return False
     after = docs[-1] + 1
+    if docs[0] and atoms[docs[0] - 1].text in ("because", "since", "as"):
+        return True
     return after < len(atoms) and (atoms[after].text in _WAS_ONLY or atoms[after].kind == "mark")
 
 
@@ -105,7 +107,12 @@ def begins_clause(atoms: Sequence[Atom], at: int) -> bool:
         and atoms[at].text not in ("of", "even")
     ):
         at -= 1
-    return at < 0 or atoms[at].kind == "mark" or atoms[at].text in _BEFORE_SUBJECT
+    if at < 0 or atoms[at].kind != "word" or atoms[at].text in _BEFORE_SUBJECT:
+        return at < 0 or atoms[at].kind != "doc"
+    dated = at > 0 and (
+        atoms[at - 1].kind in ("num", "date") or atoms[at - 1].text in ("now", "today", "here", "then")
+    )
+    return atoms[at].text == "on" and dated
 
 
 _BEFORE_SUBJECT = words(

@@ -84,8 +84,11 @@ def _base_subject(atoms: Sequence[Atom], at: int) -> bool:
         return False
     if atoms[at].text in ("we", "i"):
         return True
-    if atoms[at].text == "to" and at and atoms[at - 1].text in ADOPTED_TO:
-        return at < 2 or speaks_for_itself(atoms[:at])
+    if atoms[at].text == "to":
+        before = at - 1
+        while before > 0 and atoms[before].text not in ADOPTED_TO and _is_announcement(atoms[before]):
+            before -= 1
+        return before >= 0 and atoms[before].text in ADOPTED_TO and (before == 0 or speaks_for_itself(atoms[:at]))
     return at > 0 and atoms[at - 1].text == "these" and atoms[at].text in DOCUMENT_NOUNS
 
 
@@ -129,7 +132,7 @@ def _ends_in_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
 
 
 def _bracketed(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
-    opened = next((n for n in range(at - 1, max(-1, at - _SPAN), -1) if atoms[n].text == "("), -1)
+    opened = _opening(atoms, at)
     roles = [a.role for a in atoms[opened + 1 : at] if a.kind == "doc"]
     if opened < 0 or any(role != "self" for role in roles):
         return False
@@ -138,13 +141,24 @@ def _bracketed(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
     return opened > 0 and _ends_in_text(atoms, opened - 1, after_other)
 
 
+def _opening(atoms: Sequence[Atom], at: int) -> int:
+    """Index of the bracket that the one at ``at`` closes, or -1."""
+    depth = 0
+    for place in range(at, max(-1, at - _SPAN), -1):
+        depth += (atoms[place].text == ")") - (atoms[place].text == "(")
+        if depth == 0:
+            return place
+    return -1
+
+
 def _only_announces(zone: Sequence[Atom]) -> bool:
-    for atom in zone:
-        if atom.kind == "doc" and atom.role != "self":
-            return False
-        if atom.kind == "word" and atom.text not in ANNOUNCING:
-            return False
-    return True
+    return all(_is_announcement(atom) for atom in zone)
+
+
+def _is_announcement(atom: Atom) -> bool:
+    if atom.kind == "doc":
+        return atom.role == "self"
+    return atom.kind != "word" or atom.text in ANNOUNCING
 
 
 def noun_phrase_is_text(atoms: Sequence[Atom], at: int) -> bool:

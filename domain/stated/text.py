@@ -80,7 +80,7 @@ def without_quotations(text: str, kept: tuple[str, ...] = ()) -> str:
 
 
 def _may_stay(span: str, kept: tuple[str, ...]) -> bool:
-    inner = " ".join(re.findall(r"[^\W_]+", span.casefold()))
+    inner = " ".join(re.findall(r"[^\W\d_]+|\d+", span.casefold()))
     return inner in kept or not _CLAIMING.search(span)
 
 

@@ -6,6 +6,7 @@ A way of saying it is a *wording class*; what each is worth was measured (`preci
 from collections.abc import Callable
 
 from .actives import read_active, read_causative
+from .dates import dates_in
 from .nominals import IN_PLACE_OF, SUCCESSOR, read_in_place, read_nominal
 from .passives import NOT_NOW, read_no_longer, read_passive
 from .phrases import CAUSES, ENDED, VERBS, YIELDS
@@ -47,5 +48,5 @@ def ending_in(reading: Reading) -> Found | None:
         for read in _READERS.get(atom.text, ()):
             found = read(reading, at)
             if found is not None:
-                return found
+                return None if any(dated.lies_ahead(reading.now) for dated in dates_in(atoms)) else found
     return None

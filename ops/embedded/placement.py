@@ -86,6 +86,8 @@ def _place_outside(folder: DataFolder) -> Path:
             if not level.is_dir():
                 level.mkdir(parents=True)
                 level.chmod(0o711)
+        # For whoever wonders years later what this is; nothing reads it, and the directory may have moved.
+        write_atomically(outside / "made-for", os.fsencode(folder.root) + b"\n")
         write_atomically(folder.placement, json.dumps({"cluster": str(outside / "pg")}).encode())
     except OSError as error:
         raise explain_os_error(error, outside) from None

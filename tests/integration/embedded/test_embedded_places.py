@@ -146,6 +146,7 @@ def test_root_keeps_the_database_elsewhere_if_its_account_may_not_enter_the_dire
             outside = Path(embedded.status(data).cluster_dir).parent
             assert outside.parent == placement.CLUSTERS_FOLDER
             assert embedded.status(data).socket_dir == str(outside / "run")
+            assert (outside / "made-for").read_text() == f"{data}\n"
             assert stat.S_IMODE(private.stat().st_mode) == 0o700
             assert stat.S_IMODE((outside / "pg").stat().st_mode) == 0o700
             with psycopg.connect(servers.database_url) as connection:

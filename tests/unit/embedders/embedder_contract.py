@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from lethelog.domain.errors import Unavailable
 from lethelog.projections.embedders import Embedder, floor_for
 

@@ -97,7 +97,7 @@ class OpenAiServer:
                     else:
                         exchange.send(200, json.dumps(exchange.right_answer()).encode())
 
-            def log_message(self, format: str, *args: object) -> None:
+            def log_message(self, *args: object) -> None:
                 pass
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from lethelog.domain.errors import Misconfigured, Unavailable
 from lethelog.projections.embedders import Embedder, floor_for, minilm, open_embedder
 from lethelog.projections.embedders import fastembed as adapter

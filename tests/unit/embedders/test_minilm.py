@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from lethelog.domain.errors import Misconfigured
 from lethelog.projections.embedders import Embedder, minilm, open_embedder
 
@@ -42,7 +41,12 @@ def test_another_window_is_another_identity() -> None:
 
 def test_the_cosines_are_those_of_the_published_model(embedder: Embedder) -> None:
     # The example of the model's card, with the similarities it prints for the unquantised weights.
-    texts = ["That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"]
+    texts = [
+        "That is a happy person",
+        "That is a happy dog",
+        "That is a very happy person",
+        "Today is a sunny day",
+    ]
     vectors = embedder.embed(texts)
     np.testing.assert_allclose(vectors[1:] @ vectors[0], [0.695, 0.943, 0.257], atol=0.02)
 

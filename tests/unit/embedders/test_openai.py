@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from lethelog.domain.errors import LethelogError, Misconfigured, Unavailable
 from lethelog.projections.embedders import Embedder, floor_for, open_embedder
 from lethelog.projections.embedders.openai_wire import Failure, read_answer
@@ -303,7 +302,11 @@ WRONG: dict[str, tuple[Fault, type[LethelogError], str]] = {
     "nested JSON": (raw(b"[" * 60_000), Unavailable, "without vectors"),
     "not compressed": (raw(b"plain", content_encoding="gzip"), Unavailable, "decompressed"),
     "a flood": (raw(b" " * 200_000), Unavailable, "more than"),
-    "a compressed flood": (raw(gzip.compress(b" " * 9_000_000), content_encoding="gzip"), Unavailable, "more than"),
+    "a compressed flood": (
+        raw(gzip.compress(b" " * 9_000_000), content_encoding="gzip"),
+        Unavailable,
+        "more than",
+    ),
     "other dimensions": (
         changed(lambda right: [row.update(embedding=[1.0] * 65) for row in right["data"]]),
         Misconfigured,
@@ -393,7 +396,9 @@ def test_settings_that_cannot_be_are_named(options: dict[str, Any], problem: str
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["data", "index", "embedding"]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["data", "index", "embedding"]), inner)
+    ),
     max_leaves=12,
 )
 

@@ -1,5 +1,4 @@
 import pytest
-
 from lethelog.domain.errors import Misconfigured
 from lethelog.projections.embedders import DEFAULT_EMBEDDER, open_embedder
 

@@ -1,8 +1,9 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from lethelog.projections.embedders import windows
 
 lengths = st.integers(0, 5000)
@@ -16,7 +17,7 @@ def test_spans_cover_everything_and_none_is_longer_than_the_window(length: int, 
     assert spans[0][0] == 0
     assert spans[-1][1] == length
     assert all(0 < end - start <= size for start, end in spans) or spans == [(0, 0)]
-    for (_, end), (start, _) in zip(spans, spans[1:], strict=False):
+    for (_, end), (start, _) in pairwise(spans):
         assert end - start >= size // 8
 
 

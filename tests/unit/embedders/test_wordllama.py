@@ -5,7 +5,6 @@ import unicodedata
 from collections.abc import Iterator
 
 import pytest
-
 from lethelog.domain.errors import Misconfigured
 from lethelog.projections.embedders import Embedder, open_embedder, wordllama
 

@@ -1,0 +1,238 @@
+"""The Python door for programs without asyncio: the same methods, the same answers, waiting for each.
+
+An event loop of its own runs in a background thread; any number of threads may call at once, and their writes
+share commits.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+from ..projections.rebuild import Comparison, Report, silent
+from .arguments import AnyId, FilterFields, ProposalFields, RememberFields, ReviseFields
+from .memory import AsyncMemory
+from .views import (
+    Chain,
+    Decided,
+    History,
+    MemoryPage,
+    MemoryView,
+    PassView,
+    ProposalDetail,
+    ProposalPage,
+    SearchResult,
+    SettingsView,
+    Written,
+)
+
+T = TypeVar("T")
+
+
+class BackgroundLoop:
+    """An event loop in a daemon thread, and the bridge to it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="lethelog-loop", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there and wait for it. An interrupt cancels it and goes on to the caller."""
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Stop the loop and wait for its thread."""
+        if self._loop.is_closed():
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+
+class BlockingMemory:
+    """Long-term memory of one tenant, for one actor. Opened by `Memory.local`; close it or use ``with``."""
+
+    def __init__(self, opener: Callable[[], Coroutine[Any, Any, AsyncMemory]]) -> None:
+        self._loop = BackgroundLoop()
+        try:
+            self.asyncio = self._loop.run(opener())
+            """The asyncio door behind this one; use it only inside its own loop."""
+        except BaseException:
+            self._loop.close()
+            raise
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drain what waits and let the servers go. May be called twice."""
+        if not self._closed:
+            self._closed = True
+            self._loop.run(self.asyncio.close())
+            self._loop.close()
+
+    @property
+    def position(self) -> int:
+        """Log position of this memory's newest write; reads wait for it."""
+        return self.asyncio.position
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine of the asyncio door and wait for it."""
+        return self._loop.run(work)
+
+    def remember(self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]) -> Written:
+        """See `AsyncMemory.remember`."""
+        return self.run(self.asyncio.remember(content, key=key, **fields))
+
+    def revise(
+        self, memory_id: AnyId, content: str, *, key: str | None = None, **fields: Unpack[ReviseFields]
+    ) -> Written:
+        """See `AsyncMemory.revise`."""
+        return self.run(self.asyncio.revise(memory_id, content, key=key, **fields))
+
+    def move(
+        self,
+        memory_id: AnyId,
+        *,
+        scope: str | None = None,
+        project: str | None = None,
+        no_project: bool = False,
+        tags: Sequence[str] | None = None,
+        expected_version: int | None = None,
+        key: str | None = None,
+    ) -> Written:
+        """See `AsyncMemory.move`."""
+        return self.run(
+            self.asyncio.move(
+                memory_id,
+                scope=scope,
+                project=project,
+                no_project=no_project,
+                tags=tags,
+                expected_version=expected_version,
+                key=key,
+            )
+        )
+
+    def reaffirm(self, memory_id: AnyId, *, key: str | None = None) -> Written:
+        """See `AsyncMemory.reaffirm`."""
+        return self.run(self.asyncio.reaffirm(memory_id, key=key))
+
+    def archive(
+        self,
+        memory_id: AnyId,
+        *,
+        reason: str | None = None,
+        expected_version: int | None = None,
+        key: str | None = None,
+    ) -> Written:
+        """See `AsyncMemory.archive`."""
+        return self.run(self.asyncio.archive(memory_id, reason=reason, expected_version=expected_version, key=key))
+
+    def restore(self, memory_id: AnyId, *, reason: str | None = None, key: str | None = None) -> Written:
+        """See `AsyncMemory.restore`."""
+        return self.run(self.asyncio.restore(memory_id, reason=reason, key=key))
+
+    def refute(self, memory_id: AnyId, *, reason: str | None = None, key: str | None = None) -> Written:
+        """See `AsyncMemory.refute`."""
+        return self.run(self.asyncio.refute(memory_id, reason=reason, key=key))
+
+    def release(self, memory_id: AnyId, *, reason: str, key: str | None = None) -> Written:
+        """See `AsyncMemory.release`."""
+        return self.run(self.asyncio.release(memory_id, reason=reason, key=key))
+
+    def pin(self, memory_id: AnyId, *, pinned: bool = True, key: str | None = None) -> Written:
+        """See `AsyncMemory.pin`."""
+        return self.run(self.asyncio.pin(memory_id, pinned=pinned, key=key))
+
+    def verify(self, memory_id: AnyId, *, key: str | None = None) -> Written:
+        """See `AsyncMemory.verify`."""
+        return self.run(self.asyncio.verify(memory_id, key=key))
+
+    def search(self, query: str, *, limit: int = 5, **filters: Unpack[FilterFields]) -> SearchResult:
+        """See `AsyncMemory.search`."""
+        return self.run(self.asyncio.search(query, limit=limit, **filters))
+
+    def get(self, memory_id: AnyId) -> MemoryView:
+        """See `AsyncMemory.get`."""
+        return self.run(self.asyncio.get(memory_id))
+
+    def get_many(self, ids: Sequence[AnyId]) -> tuple[MemoryView, ...]:
+        """See `AsyncMemory.get_many`."""
+        return self.run(self.asyncio.get_many(ids))
+
+    def list(self, *, limit: int = 25, cursor: str | None = None, **filters: Unpack[FilterFields]) -> MemoryPage:
+        """See `AsyncMemory.list`."""
+        return self.run(self.asyncio.list(limit=limit, cursor=cursor, **filters))
+
+    def history(self, memory_id: AnyId) -> History:
+        """See `AsyncMemory.history`."""
+        return self.run(self.asyncio.history(memory_id))
+
+    def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
+        """See `AsyncMemory.proposals`."""
+        return self.run(self.asyncio.proposals(**query))
+
+    def proposal(self, proposal_id: AnyId) -> ProposalDetail:
+        """See `AsyncMemory.proposal`."""
+        return self.run(self.asyncio.proposal(proposal_id))
+
+    def accept(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
+        """See `AsyncMemory.accept`."""
+        return self.run(self.asyncio.accept(proposal_id, comment=comment, key=key))
+
+    def reject(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
+        """See `AsyncMemory.reject`."""
+        return self.run(self.asyncio.reject(proposal_id, comment=comment, key=key))
+
+    def explain(self, proposal_id: AnyId) -> Chain:
+        """See `AsyncMemory.explain`."""
+        return self.run(self.asyncio.explain(proposal_id))
+
+    def run_pass(self, *, wait_seconds: float | None = None, key: str | None = None) -> PassView:
+        """See `AsyncMemory.run_pass`."""
+        return self.run(self.asyncio.run_pass(wait_seconds=wait_seconds, key=key))
+
+    def wait_for_pass(self, pass_id: AnyId, seconds: float) -> PassView:
+        """See `AsyncMemory.wait_for_pass`."""
+        return self.run(self.asyncio.wait_for_pass(pass_id, seconds))
+
+    def show_pass(self, pass_id: AnyId) -> PassView:
+        """See `AsyncMemory.show_pass`."""
+        return self.run(self.asyncio.show_pass(pass_id))
+
+    def settings(self) -> SettingsView:
+        """See `AsyncMemory.settings`."""
+        return self.run(self.asyncio.settings())
+
+    def set_judgment(self, enabled: bool) -> SettingsView:
+        """See `AsyncMemory.set_judgment`."""
+        return self.run(self.asyncio.set_judgment(enabled))
+
+    def set_policy(self, changes: Mapping[str, Any]) -> SettingsView:
+        """See `AsyncMemory.set_policy`."""
+        return self.run(self.asyncio.set_policy(changes))
+
+    def rebuild(self, name: str, report: Report = silent) -> int:
+        """See `AsyncMemory.rebuild`."""
+        return self.run(self.asyncio.rebuild(name, report))
+
+    def compare(self, name: str, report: Report = silent) -> Comparison:
+        """See `AsyncMemory.compare`."""
+        return self.run(self.asyncio.compare(name, report))

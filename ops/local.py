@@ -1,0 +1,164 @@
+"""Opening a memory: servers, schema, keys, embedder, judge, workers — in that order, undone in reverse.
+
+`Memory` and `AsyncMemory` here are what ``from lethelog import Memory, AsyncMemory`` gives.
+"""
+
+import asyncio
+from collections.abc import Collection
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Self
+from uuid import UUID
+
+import psycopg
+
+from ..domain.errors import InvalidInput, Misconfigured
+from ..handlers.blocking import BlockingMemory
+from ..handlers.caller import Caller
+from ..handlers.engine import Clock, Engine, open_engine, utc_now
+from ..handlers.forgetting.settings import PassSettings
+from ..handlers.judges import open_judge
+from ..handlers.judges.thresholds import thresholds_for
+from ..handlers.memory import AsyncMemory as AsyncDoor
+from ..handlers.workers import ALL_ROLES, Role, Workers
+from ..projections.embedders import open_embedder
+from ..projections.embedders.floors import floor_for
+from ..projections.runner import ensure_tables
+from ..streams.broker import BrokerSettings
+from ..streams.payloads import Actor
+from ..streams.vault import load_master_key
+from .migrations import migrate
+from .settings import Settings
+
+INSTALLATION = UUID(int=0)
+"""Owner of what belongs to no tenant: the names of the tenants themselves."""
+
+
+class AsyncMemory(AsyncDoor):
+    """Long-term memory for agents, asyncio. ``memory = await AsyncMemory.local(path)``."""
+
+    @classmethod
+    async def local(cls, path: str | Path | None = None, **settings: Any) -> "AsyncDoor":
+        """Open the memory in a data directory, with its servers and workers; see `Memory.local`."""
+        return await open_memory(Settings.load(data_dir=path, **settings))
+
+
+class Memory(BlockingMemory):
+    """Long-term memory for agents.
+
+    >>> with Memory.local("./memory") as memory:                                            # doctest: +SKIP
+    ...     memory.remember("Deploys go to Hetzner", memory_type="decision")
+    ...     memory.search("where do deploys go?").hits[0].memory.content
+    """
+
+    @classmethod
+    def local(cls, path: str | Path | None = None, **settings: Any) -> Self:
+        """Open the memory in a data directory, with its servers and workers.
+
+        The embedded servers start when nobody runs them yet, are shared with other processes of the same
+        directory, and stop when the last one leaves. Settings are those of `ops.settings.Settings` (for example
+        ``actor="agent:planner"``, ``judge="none"``); the environment gives the rest.
+
+        Raises `Misconfigured` and `Unavailable`, each saying what is wrong and what to do.
+        """
+        chosen = Settings.load(data_dir=path, **settings)
+        return cls(lambda: open_memory(chosen))
+
+    @classmethod
+    def open(cls, settings: Settings, roles: Collection[Role] = ALL_ROLES, *, ensure: bool = True) -> Self:
+        """Open with ready settings and chosen background roles; the command line's way in."""
+        return cls(lambda: open_memory(settings, roles, ensure=ensure))
+
+
+async def open_memory(
+    settings: Settings,
+    roles: Collection[Role] = ALL_ROLES,
+    *,
+    clock: Clock = utc_now,
+    ensure: bool = True,
+) -> AsyncDoor:
+    """Open everything. ``ensure`` makes the read models' tables and refuses other versions of them; a rebuild
+    opens without it."""
+    async with AsyncExitStack() as stack:
+        database_url, broker_url = await _servers(settings, stack)
+        await asyncio.to_thread(migrate, database_url)
+        key = await asyncio.to_thread(_master_key, settings, database_url)
+        embedder = await asyncio.to_thread(open_embedder, settings.embedder, **settings.embedder_options())
+        stack.callback(embedder.close)
+        engine = await open_engine(database_url, key, embedder, clock=clock)
+        stack.push_async_callback(engine.close)
+        if ensure:
+            await ensure_tables(engine.database, engine.projections)
+        caller = await open_caller(engine, settings)
+        passes = open_pass_settings(settings, engine)
+        stack.push_async_callback(passes.judge.close)
+        workers = Workers(
+            engine, broker=BrokerSettings(broker_url, settings.broker_prefix), passes=passes, roles=roles
+        )
+        await workers.open()
+        stack.push_async_callback(workers.close)
+        return AsyncDoor(engine, caller, passes, stack.pop_all().aclose)
+
+
+async def open_caller(engine: Engine, settings: Settings) -> Caller:
+    """The tenant and actor the settings name, made at first use."""
+    kind, _, name = settings.actor.partition(":")
+    if kind not in ("person", "agent", "importer") or not name.strip():
+        raise InvalidInput("actor", "must be person:NAME, agent:NAME or importer:NAME", "See LETHELOG_ACTOR")
+    tenant = await engine.directory.register(INSTALLATION, "tenant", settings.tenant)
+    actor = Actor(kind, await engine.directory.register(tenant, "actor", name.strip()))
+    await engine.tenants.ensure(tenant, actor)
+    return Caller(tenant, actor)
+
+
+def open_pass_settings(settings: Settings, engine: Engine) -> PassSettings:
+    """Judge, thresholds and floor the settings name."""
+    judge = open_judge(settings.judge, systemone=settings.systemone())
+    thresholds = thresholds_for(
+        judge.identity,
+        file=settings.judge_thresholds,
+        starting=settings.judge_starting_values,
+        shipped=_shipped(judge.name),
+    )
+    return PassSettings(
+        judge=judge,
+        thresholds=thresholds,
+        default_floor=floor_for(engine.embedder.model),
+        enabled=settings.forgetting_pass_enabled,
+    )
+
+
+async def _servers(settings: Settings, stack: AsyncExitStack) -> tuple[str, str]:
+    database = settings.database_url.get_secret_value() if settings.database_url else None
+    broker = settings.broker_url.get_secret_value() if settings.broker_url else None
+    if database is None or broker is None:
+        from .embedded import join
+
+        servers = await asyncio.to_thread(join, settings.data_dir)
+        stack.callback(servers.leave)
+        database = database or servers.database_url
+        broker = broker or servers.broker_url
+    return database, broker
+
+
+def _master_key(settings: Settings, database_url: str) -> bytes:
+    """The master key; made only for a database that holds nothing yet, never in place of a lost one."""
+    if settings.key_file.exists():
+        return load_master_key(settings.key_file)
+    with psycopg.connect(database_url, connect_timeout=10) as connection:
+        row = connection.execute("select exists (select 1 from lethelog_vault.tenant_keys)").fetchone()
+    if row is not None and row[0]:
+        raise Misconfigured(
+            f"the master key file {settings.key_file} is missing, and this database is sealed under it; "
+            "put it back from your backup, or name it with LETHELOG_MASTER_KEY_FILE",
+            setting="LETHELOG_MASTER_KEY_FILE",
+        )
+    return load_master_key(settings.key_file, create=True)
+
+
+def _shipped(judge: str) -> Any:
+    if judge != "stated":
+        return None
+    from ..domain.stated import THRESHOLDS
+
+    return THRESHOLDS

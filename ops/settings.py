@@ -1,0 +1,157 @@
+"""Every setting of Lethelog: ``LETHELOG_*`` in the environment, or a TOML file named by ``LETHELOG_CONFIG``.
+
+The environment wins over the file. Misspelt names in the file are refused; a wrong value names its setting.
+"""
+
+import getpass
+import os
+from pathlib import Path
+from typing import Any, Literal, Self, cast
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from ..domain.errors import Misconfigured
+from ..handlers.judges import SystemOneSettings
+from .folders import default_data_dir
+
+
+class Settings(BaseSettings):
+    """The settings of one process. Field ``x`` is ``LETHELOG_X`` in the environment and ``x`` in the file."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="LETHELOG_", extra="forbid", frozen=True, hide_input_in_errors=True, env_ignore_empty=True
+    )
+
+    data_dir: Path = Field(default_factory=default_data_dir)
+    """Where the embedded servers, the master key and their secrets live."""
+    database_url: SecretStr | None = None
+    """A PostgreSQL of one's own (with pgvector) instead of the embedded one."""
+    broker_url: SecretStr | None = None
+    """A NATS server of one's own (with JetStream) instead of the embedded one."""
+    broker_prefix: str = "lethelog"
+    """First word of all subjects and streams; two installations on one broker differ in it."""
+    master_key_file: Path | None = None
+    """The key of all keys, mode 0600; by default ``secrets/master.key`` in the data directory."""
+    tenant: str = "default"
+    """Which tenant this process works for."""
+    actor: str = Field(default_factory=lambda: f"person:{_user()}")
+    """Who acts: ``person:NAME`` or ``agent:NAME``."""
+
+    embedder: str = "wordllama"
+    """``wordllama``, ``minilm``, ``fastembed[:MODEL]`` or ``openai``."""
+    embedder_url: str | None = None
+    embedder_model: str | None = None
+    embedder_key: SecretStr | None = None
+    embedder_dimensions: int | None = None
+
+    judge: Literal["stated", "systemone", "none"] = "stated"
+    judge_url: str | None = None
+    judge_model: str | None = None
+    judge_key: SecretStr | None = None
+    judge_path: str | None = None
+    judge_answers_as: str = ""
+    """Further exact ids under which the server may name the model, separated by commas."""
+    judge_allow_unpinned: bool = False
+    judge_allow_plain_http: bool = False
+    judge_permute: bool = True
+    judge_items_per_call: int = 1
+    judge_timeout: float = 10.0
+    judge_deadline: float = 30.0
+    judge_attempts: int = 3
+    judge_max_wait: float = 10.0
+    judge_max_reply_bytes: int = 1_048_576
+    judge_max_state_chars: int | None = None
+    judge_max_questions: int | None = None
+    judge_extra_body: dict[str, Any] = {}
+    judge_headers: dict[str, str] = {}
+    judge_thresholds: Path | None = None
+    """A file of thresholds selected for exactly this judge."""
+    judge_starting_values: bool = False
+    """Use the source's starting thresholds; every proposal is then marked unselected (settlement 12)."""
+
+    forgetting_pass_enabled: bool = False
+    """Run the daily pass at 04:30 UTC for every tenant that opted in."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        file = os.environ.get("LETHELOG_CONFIG")
+        if not file:
+            return init_settings, env_settings
+        if not Path(file).is_file():
+            raise Misconfigured(f"LETHELOG_CONFIG names {file}, which is not a file")
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, toml_file=file)
+
+    @classmethod
+    def load(cls, **given: Any) -> Self:
+        """The settings of this process. Raises `Misconfigured` naming the setting that is wrong."""
+        try:
+            return cls(**{name: value for name, value in given.items() if value is not None})
+        except ValidationError as report:
+            first = report.errors(include_url=False, include_context=False, include_input=False)[0]
+            name = ".".join(str(part) for part in first["loc"])
+            raise Misconfigured(
+                f"LETHELOG_{name.upper()}: {first['msg']}", setting=f"LETHELOG_{name.upper()}"
+            ) from None
+
+    @property
+    def key_file(self) -> Path:
+        """Where the master key is."""
+        return self.master_key_file or self.data_dir / "secrets" / "master.key"
+
+    def systemone(self) -> SystemOneSettings | None:
+        """Settings of the System One judge, or None where it is not the one chosen."""
+        if self.judge != "systemone" or self.judge_url is None or self.judge_model is None:
+            return None
+        optional = {
+            "path": self.judge_path,
+            "max_state_chars": self.judge_max_state_chars,
+            "max_questions": self.judge_max_questions,
+        }
+        return SystemOneSettings(
+            base_url=self.judge_url,
+            model=self.judge_model,
+            api_key=self.judge_key,
+            answers_as=tuple(part.strip() for part in self.judge_answers_as.split(",") if part.strip()),
+            allow_unpinned=self.judge_allow_unpinned,
+            allow_plain_http=self.judge_allow_plain_http,
+            permute=self.judge_permute,
+            items_per_call=self.judge_items_per_call,
+            timeout=self.judge_timeout,
+            deadline=self.judge_deadline,
+            max_attempts=self.judge_attempts,
+            max_wait=self.judge_max_wait,
+            max_reply_bytes=self.judge_max_reply_bytes,
+            extra_body=self.judge_extra_body,
+            extra_headers=self.judge_headers,
+            **cast(dict[str, Any], {name: value for name, value in optional.items() if value is not None}),
+        )
+
+    def embedder_options(self) -> dict[str, Any]:
+        """Options of the embedder that were set."""
+        options: dict[str, Any] = {
+            "base_url": self.embedder_url,
+            "model": self.embedder_model,
+            "api_key": self.embedder_key.get_secret_value() if self.embedder_key else None,
+            "dimensions": self.embedder_dimensions,
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
