@@ -184,7 +184,7 @@ class AppendQueue:
     async def _call(self, batch: list[_Waiting]) -> None:
         if self._connection is None:
             self._connection = await self._database.connect()
-        cursor = await self._connection.execute(_CALL, _arrays([w.unit for w in batch]), prepare=True)
+        cursor = await self._connection.execute(_CALL, unit_arrays([w.unit for w in batch]), prepare=True)
         for unit, outcome, position, at, detail, subject in await cursor.fetchall():
             number: int = unit
             waiting = batch[number - 1]
@@ -228,7 +228,13 @@ _CALL = (
 )
 
 
-def _arrays(units: Sequence[PreparedUnit]) -> list[list[Any]]:
+def call_statement() -> str:
+    """The statement that appends units; its parameters are `unit_arrays`."""
+    return _CALL
+
+
+def unit_arrays(units: Sequence[PreparedUnit]) -> list[list[Any]]:
+    """Units as the parallel arrays of ``lethelog.append``."""
     columns: list[list[Any]] = [[] for _ in range(18)]
     for number, unit in enumerate(units, 1):
         _extend(columns[0:4], (unit.tenant, unit.command.digest, unit.command.hash, unit.subject))

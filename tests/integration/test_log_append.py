@@ -216,9 +216,9 @@ async def test_a_commit_whose_answer_was_lost_is_recognised(log: Log, database_u
 
         async def lose_the_answer(batch):
             connection = queue._connection
-            from lethelog.streams.append import _CALL, _arrays
+            from lethelog.streams.append import call_statement, unit_arrays
 
-            await connection.execute(_CALL, _arrays([w.unit for w in batch]))
+            await connection.execute(call_statement(), unit_arrays([w.unit for w in batch]))
             queue._call = original
             admin.execute("select pg_terminate_backend(%s)", (connection.info.backend_pid,))
             raise psycopg.OperationalError("the connection is lost")
