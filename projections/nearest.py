@@ -35,6 +35,19 @@ class Lists:
     places: Places
     scores: Scores
 
+    def head(self, count: int) -> "Lists":
+        """The first ``count`` of every list."""
+        return Lists(self.places[:, :count], self.scores[:, :count])
+
+    @classmethod
+    def stacked(cls, parts: Sequence["Lists"], count: int) -> "Lists":
+        """The lists of all parts, one after another; each of length ``count``."""
+        nothing = np.empty((0, count), np.int64)
+        return cls(
+            np.concatenate([nothing, *(part.places for part in parts)]),
+            np.concatenate([nothing, *(part.scores for part in parts)]),
+        )
+
 
 class Group:
     """Members of one type and scope, in order of (occurred_at, memory_id): whatever stands later is newer.
@@ -84,10 +97,10 @@ class Group:
             allowed &= self.projects == self.projects[rows, None]
         keys = np.where(allowed, scores * _PLACES + places, _LOWEST)
         most = min(count, self.size)
-        if most < self.size:
+        if 0 < most < self.size:
             best = np.argpartition(keys, self.size - most, axis=1)[:, self.size - most :]
         else:
-            best = np.broadcast_to(places, keys.shape)
+            best = np.broadcast_to(places[:most], (len(rows), most))
         best_keys = np.take_along_axis(keys, best, axis=1)
         order = np.argsort(-best_keys, axis=1)
         best, best_keys = np.take_along_axis(best, order, axis=1), np.take_along_axis(best_keys, order, axis=1)
@@ -124,7 +137,9 @@ class Group:
 
     def _text_scores_of(self, rows: Places) -> Scores:
         lengths = self._starts[rows + 1] - self._starts[rows]
-        entries = np.arange(lengths.sum()) + np.repeat(self._starts[rows] - (np.cumsum(lengths) - lengths), lengths)
+        entries = np.arange(lengths.sum()) + np.repeat(
+            self._starts[rows] - (np.cumsum(lengths) - lengths), lengths
+        )
         terms = self._term_of[entries]
         counts = self._frequency[terms]
         postings = np.arange(counts.sum()) + np.repeat(

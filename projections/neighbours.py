@@ -20,14 +20,14 @@ from ..domain.policy import STALE_TYPES
 from ..streams.database import Connection, Database
 from .live_memory import LIVE
 from .neighbour_groups import GroupKey, refresh_changed, refresh_whole
+from .neighbour_lists import TABLES
 from .projection import LIVE_SCHEMA
 from .runner import read_progress
 
 RULE = "1"
 """Changes whenever the same memories would give other lists; everything is computed anew then."""
-SINGLE_NEIGHBOURS = 3
-"""Neighbours a stale single is shown with (behaviour.md 1.16)."""
 RECOUNT_SHARE = 0.1
+"""Share of a group's members that may come and go before its words are counted again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ async def ensure(database: Database, schema: str = LIVE_SCHEMA) -> None:
         if await cursor.fetchone() != (None,):
             return
         await connection.execute("select pg_advisory_xact_lock(7283460116)")
-        for statement in _TABLES:
+        for statement in TABLES:
             await connection.execute(statement.format(schema=schema))
 
 
@@ -107,9 +107,7 @@ async def _refresh(
         )
     model = await _model(connection, tenant, schema)
     mark = f"{RULE}/{neighbours}/{model}"
-    cursor = await connection.execute(
-        f"select made_by from {schema}.candidate_marks where tenant = %s", (tenant,)
-    )
+    cursor = await connection.execute(f"select made_by from {schema}.candidate_marks where tenant = %s", (tenant,))
     reset = await cursor.fetchone() != (mark,)
     if reset:
         await _clear(connection, tenant, schema)
@@ -128,14 +126,12 @@ async def _refresh(
     for group, change in sorted(changes.items()):
         members, so_far = counted.get(group, (0, 0))
         moved = so_far + len(change.added) + len(change.removed)
-        key = GroupKey(tenant, *group)
+        key = GroupKey(tenant, *group, neighbours)
         if change.erased or moved > RECOUNT_SHARE * members:
-            written += await refresh_whole(connection, schema, key, neighbours, SINGLE_NEIGHBOURS)
+            written += await refresh_whole(connection, schema, key)
             whole += 1
         else:
-            written += await refresh_changed(
-                connection, schema, key, neighbours, SINGLE_NEIGHBOURS, removed=change.removed, changes=moved
-            )
+            written += await refresh_changed(connection, schema, key, removed=change.removed, changes=moved)
     await connection.execute(
         f"insert into {schema}.candidate_marks (tenant, position, made_by) values (%s, %s, %s) "
         "on conflict (tenant) do update set position = excluded.position, made_by = excluded.made_by, "
@@ -207,17 +203,3 @@ async def _changes(connection: Connection, tenant: UUID, schema: str) -> dict[tu
             change.removed.append(memory_id)
             change.erased |= erased
     return changes
-
-
-_TABLES = (
-    "create table if not exists {schema}.candidate_marks (tenant uuid primary key, position bigint not null, "
-    "made_by text not null, refreshed_at timestamptz not null default now())",
-    "create table if not exists {schema}.candidate_groups (tenant uuid not null, memory_type text not null, "
-    "scope text not null, members int not null, changes int not null, words bytea not null, "
-    "occurrences bytea not null, primary key (tenant, memory_type, scope))",
-    "create table if not exists {schema}.candidate_neighbours (tenant uuid not null, memory_id uuid not null, "
-    "memory_type text not null, scope text not null, project uuid, embedding_model text, words bytea not null, "
-    "pair_ids uuid[] not null, pair_scores int[] not null, pair_similarities double precision[] not null, "
-    "single_ids uuid[] not null, single_scores int[] not null, "
-    "single_similarities double precision[] not null, primary key (tenant, memory_id)) with (fillfactor = 70)",
-)

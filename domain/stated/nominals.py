@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from .atoms import Atom
 from .lexicon import phrases, words
 from .negation import ABSENT, CONDITION, MOOD, NEGATIVE, OTHERS, REPORT, any_of
-from .objects import Objects, follows_cleanly, read_objects
+from .objects import Objects, read_objects
+from .restrictions import follows_cleanly
 from .phrases import ADVERBS, DOCUMENT_NOUNS, phrase_at
 from .reading import Found, Reading, found_as, has_text, means_text
 from .subjects import speaks_for_itself, subject_is_text

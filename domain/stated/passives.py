@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from .atoms import Atom
 from .lexicon import phrases, words
 from .negation import CONDITION, MOOD, NEGATIVE, OTHERS, REPORT, any_of
-from .objects import follows_cleanly, read_objects
+from .objects import read_objects
+from .restrictions import follows_cleanly
 from .phrases import ADVERBS, AUXILIARIES, ENDED, IN_FORCE, YIELDS, phrase_at
 from .reading import Found, Reading, found_as, has_text, it_is_text, means_text, subject_group
 

@@ -94,14 +94,16 @@ ENDED = words(
     superseded superceded replaced obsoleted obsolete retired closed repealed annulled cancelled canceled
     abolished supplanted displaced succeeded ended terminated overturned overruled reversed nullified
     invalidated voided void scrapped dropped abandoned discarded revoked rescinded discontinued withdrawn
-    moot defunct history redundant superfluous dead over finished undone overtaken
+    moot defunct history redundant superfluous dead undone overtaken
     """
 )
 """Participles and adjectives that say of a record that it has ended."""
 YIELDS = phrases(
     """
-    gives way to | makes way for | yields to | gave way to | makes room for | has given way to | hands over
-    to | is out of force with | ends with | lapses with | expires with | ceases with | falls to
+    gives way to | give way to | gave way to | has given way to | makes way for | make way for | makes room for |
+    yields to | hands over to | ends with | end with | lapses with | lapse with | expires with | ceases with |
+    falls away with | loses its force with | loses its force through | is out of force with | goes out of force with |
+    is over with | is done with
     """
 )
 """Said of the older record with the text itself after it."""
@@ -132,10 +134,7 @@ RECORD_NOUNS = words(
 )
 DOCUMENT_NOUNS = RECORD_NOUNS | words(
     """
-    decisions records documents proposals memos note notes policies rules standards specifications specs
-    guidelines entry entries memory memories adrs peps rfcs eips bips reps text agreement order procedure
-    plan approach design convention practice arrangement ruling paper report guidance regulation circular
-    choice one ones
+    decisions records documents proposals memos note notes policies rules standards specifications specs guidelines entry entries memory memories adrs peps rfcs eips bips reps text agreement procedure plan approach design convention practice arrangement ruling paper report guidance regulation circular choice one ones
     """
 )
 OBJECT_FILLERS = (
@@ -177,7 +176,7 @@ ANNOUNCING = (
 ADOPTED_TO = words(
     """
     adopted accepted approved issued published decided agreed written created introduced made chosen
-    ratified enacted order
+    ratified enacted
     """
 )
 

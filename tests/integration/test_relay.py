@@ -161,15 +161,15 @@ async def test_a_relay_started_before_its_broker_waits_for_it(log, database, tai
 
 async def test_a_broker_killed_while_events_stream_ends_with_each_once(log, database, tail, own_nats, broker_prefix):
     settings = BrokerSettings(own_nats.url, broker_prefix)
-    await append(log, 4000)
+    await append(log, 2000)
     relay = Relay(database, tail, settings)
     await relay.open()
-    for mark in (1, 2000):
+    for mark in (1, 1000):
         await reaches(relay, mark)
         own_nats.kill()
         own_nats.start()
-    await reaches(relay, 4000)
-    assert await positions(settings) == list(range(1, 4001))
+    await reaches(relay, 2000)
+    assert await positions(settings) == list(range(1, 2001))
     await relay.close()
 
 
@@ -189,7 +189,8 @@ async def test_an_emptied_broker_is_filled_again(log, database, tail, own_nats, 
     await relay.close()
 
 
-async def test_a_stream_deleted_under_an_idle_relay_is_filled_again(log, database, tail, settings):
+async def test_a_stream_deleted_under_an_idle_relay_is_filled_again(log, database, tail, settings, monkeypatch):
+    monkeypatch.setattr("lethelog.streams.relay.CHECK_SECONDS", 0.2)
     relay = Relay(database, tail, settings)
     await relay.open()
     await append(log, 30)
@@ -239,7 +240,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 async def test_a_relay_process_killed_in_full_flight_is_followed_by_another(log, database, database_url, tail, settings):
-    await append(log, 4000)
+    await append(log, 2000)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _RELAY_PROCESS, database_url, settings.url, settings.prefix
     )
@@ -248,8 +249,8 @@ async def test_a_relay_process_killed_in_full_flight_is_followed_by_another(log,
     await process.wait()
     relay = Relay(database, tail, settings)
     await relay.open()
-    await reaches(relay, 4000)
-    assert await positions(settings) == list(range(1, 4001))
+    await reaches(relay, 2000)
+    assert await positions(settings) == list(range(1, 2001))
     await relay.close()
 
 

