@@ -7,6 +7,7 @@ is the same to the last bit however the work is cut into blocks. Ties go to the 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,7 @@ Places = NDArray[np.int64]
 Scores = NDArray[np.int64]
 
 _NOWHERE = -1
-_LOWEST = np.iinfo(np.int64).min
-_PLACES = 1 << 24
-"""More than any group has members: score and place share one sortable number."""
+_LOWEST = np.iinfo(np.int32).min
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ class Group:
         wide = self._raw.astype(np.float32)
         lengths = np.linalg.norm(wide, axis=1, keepdims=True)
         self._whole = np.rint(wide * (SCALE / np.where(lengths > 0, lengths, 1))).astype(np.float32)
-        entries = np.frombuffer(b"".join(words), WORD)
+        entries: NDArray[Any] = np.frombuffer(b"".join(words), WORD)
         lengths_of = np.array([len(each) // WORD.itemsize for each in words], np.int64)
         self._starts = np.concatenate([[0], np.cumsum(lengths_of)])
         terms, term_of = np.unique(entries["word"], return_inverse=True)
@@ -75,8 +74,8 @@ class Group:
         self._weights = entries["weight"].astype(np.float64)
         self._posted = np.repeat(np.arange(self.size), lengths_of)[order]
         self._posted_weights = self._weights[order]
-        self._frequency = np.bincount(term_of, minlength=len(terms))
-        self._posting_starts = np.cumsum(self._frequency) - self._frequency
+        self._postings = term_of[order] * self.size + self._posted
+        self._posting_ends = np.cumsum(np.bincount(term_of, minlength=len(terms)))
 
     def blocks(self, rows: Places) -> Iterator[Places]:
         """The rows in portions whose scores fit into memory."""
@@ -84,31 +83,30 @@ class Group:
         for start in range(0, len(rows), at_once):
             yield rows[start : start + at_once]
 
-    def scores(self, rows: Places) -> Scores:
-        """Nearness of these members to every member; shape (len(rows), size)."""
-        cosines = self._whole[rows] @ self._whole.T
-        return cosines.astype(np.int64) + TEXT_WEIGHT * self._text_scores(rows)
+    def scores(self, rows: Places, first: int = 0) -> NDArray[np.int32]:
+        """Nearness of these members to every member from place ``first`` on."""
+        cosines = self._whole[rows] @ self._whole[first:].T
+        return cosines.astype(np.int32) + TEXT_WEIGHT * self._text_scores(rows, first)
 
-    def nearest_newer(self, rows: Places, scores: Scores, count: int, *, same_project: bool) -> Lists:
-        """The ``count`` nearest newer members of each of these rows, by their `scores`."""
-        places = np.arange(self.size)
+    def nearest_newer(
+        self, rows: Places, scores: NDArray[np.int32], count: int, *, first: int, same_project: bool
+    ) -> Lists:
+        """The ``count`` nearest newer members of each of these rows, by their `scores` from place ``first`` on."""
+        places = np.arange(first, self.size)
         allowed = places > rows[:, None]
         if same_project and not self.one_project:
-            allowed &= self.projects == self.projects[rows, None]
-        keys = np.where(allowed, scores * _PLACES + places, _LOWEST)
-        most = min(count, self.size)
-        if 0 < most < self.size:
-            best = np.argpartition(keys, self.size - most, axis=1)[:, self.size - most :]
-        else:
-            best = np.broadcast_to(places[:most], (len(rows), most))
-        best_keys = np.take_along_axis(keys, best, axis=1)
-        order = np.argsort(-best_keys, axis=1)
-        best, best_keys = np.take_along_axis(best, order, axis=1), np.take_along_axis(best_keys, order, axis=1)
-        found = best_keys != _LOWEST
-        return Lists(
-            _padded(np.where(found, best, _NOWHERE), count),
-            _padded(np.where(found, np.take_along_axis(scores, best, axis=1), 0), count),
-        )
+            allowed &= self.projects[first:] == self.projects[rows, None]
+        ranked = np.where(allowed, scores, _LOWEST)
+        least = np.full((len(rows), 1), _LOWEST + 1, np.int32)
+        if 0 < count < len(places):
+            least = np.maximum(least, np.partition(ranked, -count, axis=1)[:, -count, None])
+        owners, columns = np.nonzero(ranked >= least)
+        owners, found, values = merged(owners, columns + first, ranked[owners, columns].astype(np.int64), count)
+        lists = Lists(np.full((len(rows), count), _NOWHERE), np.zeros((len(rows), count), np.int64))
+        at = np.arange(len(owners)) - np.searchsorted(owners, owners)
+        lists.places[owners, at] = found
+        lists.scores[owners, at] = values
+        return lists
 
     def similarities(self, rows: Places, others: Places) -> NDArray[np.float64]:
         """Cosine of each row with the other at the same index, to six digits; 0 where one has no vector."""
@@ -121,34 +119,35 @@ class Group:
             found[start : start + at_once] = (a * b).sum(axis=1) / np.where(lengths > 0, lengths, 1)
         return np.round(found, 6)
 
-    def _text_scores(self, rows: Places) -> Scores:
-        total = np.zeros((len(rows), self.size), np.int64)
-        per_row = np.array([self._frequency[self._terms(row)].sum() for row in rows], np.int64)
+    def _text_scores(self, rows: Places, first: int) -> NDArray[np.int32]:
+        total = np.zeros((len(rows), self.size - first), np.int32)
+        lengths = self._starts[rows + 1] - self._starts[rows]
+        entries = _spans(self._starts[rows], lengths)
+        terms = self._term_of[entries]
+        starts = np.searchsorted(self._postings, terms * self.size + first)
+        counts = self._posting_ends[terms] - starts
+        line = np.repeat(np.arange(len(rows)), lengths)
+        # In portions of whole rows: a word that many share has as many postings for each of them.
+        upto = np.concatenate([[0], np.cumsum(counts)])[np.concatenate([[0], np.cumsum(lengths)])]
         begin = 0
         while begin < len(rows):
-            sums = np.cumsum(per_row[begin:])
-            end = begin + max(1, int(np.searchsorted(sums, BLOCK_CELLS, side="right")))
-            total[begin:end] = self._text_scores_of(rows[begin:end])
+            end = max(begin + 1, int(np.searchsorted(upto, upto[begin] + BLOCK_CELLS, side="right")) - 1)
+            span = slice(*np.searchsorted(line, [begin, end]).tolist())
+            postings = _spans(starts[span], counts[span])
+            cells = (line[span] - begin) * total.shape[1] - first
+            products = np.repeat(self._weights[entries[span]], counts[span]) * self._posted_weights[postings]
+            sums = np.bincount(
+                np.repeat(cells, counts[span]) + self._posted[postings], products, (end - begin) * total.shape[1]
+            )
+            total[begin:end] = sums.reshape(end - begin, -1)
             begin = end
         return total
 
-    def _terms(self, row: np.int64) -> NDArray[np.int64]:
-        return self._term_of[self._starts[row] : self._starts[row + 1]]
 
-    def _text_scores_of(self, rows: Places) -> Scores:
-        lengths = self._starts[rows + 1] - self._starts[rows]
-        entries = np.arange(lengths.sum()) + np.repeat(
-            self._starts[rows] - (np.cumsum(lengths) - lengths), lengths
-        )
-        terms = self._term_of[entries]
-        counts = self._frequency[terms]
-        postings = np.arange(counts.sum()) + np.repeat(
-            self._posting_starts[terms] - (np.cumsum(counts) - counts), counts
-        )
-        line = np.repeat(np.repeat(np.arange(len(rows)), lengths), counts)
-        products = np.repeat(self._weights[entries], counts) * self._posted_weights[postings]
-        cells = np.bincount(line * self.size + self._posted[postings], products, len(rows) * self.size)
-        return cells.reshape(len(rows), self.size).astype(np.int64)
+def _spans(starts: Places, lengths: Places) -> Places:
+    """The numbers start, start + 1, … of every span, one span after another."""
+    ends = np.cumsum(lengths)
+    return np.arange(int(lengths.sum()), dtype=np.int64) + np.repeat(starts - (ends - lengths), lengths)
 
 
 def _halves(vectors: Sequence[bytes | None]) -> NDArray[np.float16]:
@@ -159,11 +158,6 @@ def _halves(vectors: Sequence[bytes | None]) -> NDArray[np.float16]:
     nothing = bytes(len(present) - 4)
     joined = b"".join(nothing if each is None else each[4:] for each in vectors)
     return np.frombuffer(joined, ">f2").reshape(len(vectors), -1).astype(np.float16)
-
-
-def _padded(rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    missing = count - rows.shape[1]
-    return rows if missing <= 0 else np.pad(rows, ((0, 0), (0, missing)), constant_values=_NOWHERE)
 
 
 def merged(owners: Places, places: Places, scores: Scores, count: int) -> tuple[Places, Places, Scores]:

@@ -88,8 +88,8 @@ async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> i
 
     rarity, words, pair, single = await asyncio.to_thread(compute)
     await connection.execute(
-        f"insert into {schema}.candidate_groups (tenant, memory_type, scope, members, changes, words, occurrences) "
-        "values (%s, %s, %s, %s, 0, %s, %s)",
+        f"insert into {schema}.candidate_groups "
+        "(tenant, memory_type, scope, members, changes, words, occurrences) values (%s, %s, %s, %s, 0, %s, %s)",
         (*key.values, len(ids), rarity.words.tobytes(), rarity.occurrences.tobytes()),
     )
     await write_lists(connection, schema, key.tenant, ids, words, pair, single, ids)
@@ -125,8 +125,8 @@ async def refresh_changed(
 
     def compute() -> tuple[Group, list[bytes], tuple[Lists, Lists], tuple[_Entering, _Entering]]:
         words: list[bytes] = [row[3] for row in members]
-        counted = WordCounts.of([members[place][7] for place in fresh])
-        for place, vector in zip(fresh, rarity.vectors(counted), strict=True):
+        counted = WordCounts.of([members[place][7] for place in fresh.tolist()])
+        for place, vector in zip(fresh.tolist(), rarity.vectors(counted), strict=True):
             words[place] = vector
         group = Group([row[2] for row in members], words, _numbered([row[1] for row in members]))
         entering = _entering(group, fresh, rows, pair_bound if key.pair_count else None, single_bound)
@@ -138,15 +138,15 @@ async def refresh_changed(
             connection,
             schema,
             key.tenant,
-            [ids[place] for place in rows],
-            [words[place] for place in rows],
+            [ids[place] for place in rows.tolist()],
+            [words[place] for place in rows.tolist()],
             _entries(group, rows, pair),
             _entries(group, rows, single),
             ids,
         )
-    owners = np.unique(np.concatenate([into_pair.owners, into_single.owners]))
+    owners: Places = np.unique(np.concatenate([into_pair.owners, into_single.owners]))
     if len(owners):
-        named = [ids[place] for place in owners]
+        named: list[UUID] = [ids[place] for place in owners.tolist()]
         place_of = {memory_id: place for place, memory_id in enumerate(ids)}
         pairs, singles = await read_lists(connection, schema, key.tenant, named, place_of)
         await write_lists(
@@ -175,18 +175,22 @@ async def _counted(connection: Connection, schema: str, key: GroupKey, changes: 
 
 
 def _lists(group: Group, rows: Places, pair_count: int) -> tuple[Lists, Lists]:
-    """(pair lists, single lists) of these rows."""
+    """(pair lists, single lists) of these rows, which are in ascending order."""
     pairs: list[Lists] = []
     singles: list[Lists] = []
     for block in group.blocks(rows):
-        scores = group.scores(block)
+        first = int(block[0]) + 1
+        scores = group.scores(block, first)
         if group.one_project:
-            both = group.nearest_newer(block, scores, max(pair_count, SINGLE_NEIGHBOURS), same_project=False)
+            most = max(pair_count, SINGLE_NEIGHBOURS)
+            both = group.nearest_newer(block, scores, most, first=first, same_project=False)
             pairs.append(both.head(pair_count))
             singles.append(both.head(SINGLE_NEIGHBOURS))
         else:
-            pairs.append(group.nearest_newer(block, scores, pair_count, same_project=True))
-            singles.append(group.nearest_newer(block, scores, SINGLE_NEIGHBOURS, same_project=False))
+            pairs.append(group.nearest_newer(block, scores, pair_count, first=first, same_project=True))
+            singles.append(
+                group.nearest_newer(block, scores, SINGLE_NEIGHBOURS, first=first, same_project=False)
+            )
     return Lists.stacked(pairs, pair_count), Lists.stacked(singles, SINGLE_NEIGHBOURS)
 
 
@@ -206,11 +210,11 @@ def _entering(
         scores = group.scores(block)
         older = (places < block[:, None]) & kept
         at, owners = np.nonzero(older & (scores >= single_bound))
-        singles.append((owners, block[at], scores[at, owners]))
+        singles.append((owners, block[at], scores[at, owners].astype(np.int64)))
         if pair_bound is not None:
             enters = older & (scores >= pair_bound) & (group.projects == group.projects[block, None])
             at, owners = np.nonzero(enters)
-            pairs.append((owners, block[at], scores[at, owners]))
+            pairs.append((owners, block[at], scores[at, owners].astype(np.int64)))
     return _joined(pairs), _joined(singles)
 
 

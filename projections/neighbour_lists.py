@@ -1,6 +1,6 @@
 """The tables of the neighbour cache, and lists going into them and out of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -113,17 +113,16 @@ def _columns(entries: Entries, owners: int, names: Sequence[str]) -> list[list[s
     """(ids, scores, similarities) as one array literal per owner."""
     ends = np.searchsorted(entries.owners, np.arange(owners), side="right").tolist()
     bounds = list(zip([0, *ends[:-1]], ends, strict=True)) if owners else []
-    return [
-        [_array(values[start:end]) for start, end in bounds]
-        for values in (
-            [names[place] for place in entries.places.tolist()],
-            list(map(str, entries.scores.tolist())),
-            list(map(repr, entries.similarities.tolist())),
-        )
-    ]
+    placed: list[int] = entries.places.tolist()
+    values = (
+        [names[place] for place in placed],
+        list(map(str, entries.scores.tolist())),
+        list(map(repr, entries.similarities.tolist())),
+    )
+    return [[_array(column[start:end]) for start, end in bounds] for column in values]
 
 
-def _array(values: "Sequence[str] | map[str]") -> str:
+def _array(values: Iterable[str]) -> str:
     return "{" + ",".join(values) + "}"
 
 

@@ -116,5 +116,5 @@ class Rarity:
         kept = np.empty(len(order), WORD)
         kept["word"] = words
         kept["weight"] = np.rint(SCALE * weights / np.sqrt(np.maximum(squares, 1))[owners])
-        ends = np.cumsum(np.bincount(owners, minlength=len(counted.lengths))).tolist()
-        return [kept[start:end].tobytes() for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+        ends = np.cumsum(np.minimum(counted.lengths, WORDS_PER_MEMORY)).tolist()
+        return [kept[start:end].tobytes() for start, end in zip([0, *ends], ends, strict=False)]

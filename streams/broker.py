@@ -87,17 +87,19 @@ async def connect(
     name: str,
     reconnect: bool = True,
     on_lost: Callable[[], Awaitable[None]] | None = None,
+    on_error: Callable[[Exception], Awaitable[None]] | None = None,
 ) -> Client:
     """A connection, or `Unavailable` / `Misconfigured` within the answer timeout.
 
     With ``reconnect`` it comes back by itself for as long as it takes; without, ``on_lost`` says that it is over.
     """
+    options = connection_options(settings, name)
+    if on_error is not None:
+        options["error_cb"] = on_error
     with translated():
         async with asyncio.timeout(settings.answer_timeout):
             # The client retries its first connection for ever when it may reconnect, so that is allowed after it.
-            client = await nats.connect(
-                **connection_options(settings, name), disconnected_cb=on_lost, allow_reconnect=False
-            )
+            client = await nats.connect(**options, disconnected_cb=on_lost, allow_reconnect=False)
     if reconnect:
         keep_reconnecting(client)
     return client

@@ -123,6 +123,8 @@ class Consumers:
         broker = self._broker = NatsBroker(
             **connection_options(self._settings, "consumers"),
             allow_reconnect=False,
+            disconnected_cb=self._look,
+            reconnected_cb=self._look,
             apply_types=False,
             # FastStream logs the text of handlers' errors, which may hold content.
             logger=None,
@@ -182,6 +184,9 @@ class Consumers:
             await subscription.handler(_task(subscription.queue, message))
 
         return handle_event if isinstance(subscription, EventSubscription) else handle_task
+
+    async def _look(self) -> None:
+        self._trouble.set()
 
     async def _park(self, message: Any, reason: str) -> None:
         broker = self._broker

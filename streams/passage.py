@@ -22,6 +22,34 @@ IN_FLIGHT = 4000
 _LOOK_BACK = 1000
 
 
+class Trouble:
+    """What goes wrong with a connection while messages are on their way.
+
+    The client tells a refused asynchronous publish to its error callback only and leaves its future open for ever,
+    so whoever waits for an acknowledgement has to wait for this as well.
+    """
+
+    def __init__(self) -> None:
+        self.happened = asyncio.Event()
+        self._error: Exception | None = None
+
+    async def on_lost(self) -> None:
+        self.happened.set()
+
+    async def on_error(self, error: Exception) -> None:
+        if isinstance(error, nats.js.errors.Error):
+            self._error = self._error or error
+            self.happened.set()
+
+    def raise_if_any(self) -> None:
+        """Raises `Unavailable`."""
+        if self._error is not None:
+            with translated():
+                raise self._error
+        if self.happened.is_set():
+            raise Unavailable("the connection to the broker is lost")
+
+
 class Passage:
     """Messages on their way over one connection."""
 
@@ -70,12 +98,12 @@ class Passage:
             else:
                 answer.cancel()
 
-    async def acknowledged(self, at_most: int, lost: asyncio.Event) -> LethelogError | None:
+    async def acknowledged(self, at_most: int, trouble: Trouble) -> LethelogError | None:
         """Wait until at most so many are unacknowledged; `position` then is the acknowledged prefix.
 
         Gives what went wrong instead of raising it, so that the prefix can be stored first.
         """
-        losing = asyncio.create_task(lost.wait())
+        losing = asyncio.create_task(trouble.happened.wait())
         try:
             while self._on_the_way:
                 position, answer = self._on_the_way[0]
@@ -88,7 +116,8 @@ class Passage:
                         return_when=asyncio.FIRST_COMPLETED,
                     )
                     if not answer.done():
-                        return Unavailable("the broker stopped acknowledging events")
+                        trouble.raise_if_any()
+                        raise Unavailable("the broker stopped acknowledging events")
                 with translated():
                     answer.result()
                 self._on_the_way.popleft()

@@ -17,11 +17,11 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from ..domain.errors import LethelogError, Misconfigured, Unavailable
+from ..domain.errors import LethelogError, Misconfigured
 from .broker import BrokerSettings, close, connect, jetstream, translated
 from .database import Database
 from .leadership import Leadership
-from .passage import IN_FLIGHT, PAGE, Passage, created_at, last_position
+from .passage import IN_FLIGHT, PAGE, Passage, Trouble, created_at, last_position
 from .reader import LogTail
 from .topology import Topology
 
@@ -123,19 +123,17 @@ class Relay:
 
     async def _session(self) -> None:
         """Carry events over one connection until something is wrong with it. Raises `Unavailable` then."""
-        lost = asyncio.Event()
-
-        async def on_lost() -> None:
-            lost.set()
-
+        trouble = Trouble()
         # A connection that came back would not say which of its messages arrived; a new session finds out.
-        client = await connect(self._settings, name="relay", reconnect=False, on_lost=on_lost)
+        client = await connect(
+            self._settings, name="relay", reconnect=False, on_lost=trouble.on_lost, on_error=trouble.on_error
+        )
         try:
             await Topology(self._settings).ensure(client)
             passage = await self._resume(client)
             self.problem = None
             try:
-                await self._carry(passage, lost)
+                await self._carry(passage, trouble)
             finally:
                 passage.abandon()
         finally:
@@ -174,16 +172,15 @@ class Relay:
         self.position = position
         return Passage(js, self._settings, created, position, info.state.last_seq)
 
-    async def _carry(self, passage: Passage, lost: asyncio.Event) -> None:
+    async def _carry(self, passage: Passage, trouble: Trouble) -> None:
         checked = time.monotonic()
         while True:
             ticks = self._tail.ticks
-            if lost.is_set():
-                raise Unavailable("the connection to the broker is lost")
+            trouble.raise_if_any()
             rows = await self._read(passage.published)
             await passage.publish(rows)
             # While the next page is read and published, this one is being acknowledged.
-            failure = await passage.acknowledged(0 if not rows else IN_FLIGHT - PAGE, lost)
+            failure = await passage.acknowledged(0 if not rows else IN_FLIGHT - PAGE, trouble)
             await self._keep(passage)
             if failure is not None:
                 raise failure

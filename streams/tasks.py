@@ -75,7 +75,7 @@ class TaskPublisher:
             acknowledged = await jetstream(client, self._settings).publish(
                 subject,
                 payload,
-                timeout=min(2.0, self._settings.answer_timeout),
+                timeout=min(1.0, self._settings.answer_timeout),
                 stream=self._settings.stream("tasks"),
                 headers=dict(headers),
             )

@@ -1,9 +1,9 @@
 """Endings said by the text as a subject: "this replaces …", "makes … obsolete"."""
 
 from .objects import read_objects
-from .restrictions import follows_cleanly
 from .phrases import ADVERBS, Form, cause_at, caused_at, verb_at
 from .reading import Found, Reading, Wording, found_as, is_about_older
+from .restrictions import follows_cleanly
 from .subjects import subject_is_text
 
 _OF_FORM: dict[Form, Wording] = {"finite": "active", "past": "active", "ing": "participle", "base": "purpose"}

@@ -129,8 +129,8 @@ def _introduces(atoms: Sequence[Atom]) -> bool:
 
 _OPTION_WORDS = words(
     """
-    alternative alternatives option options considered rejected idea ideas question questions example
-    examples template todo future proposal proposals draft drafts discarded discussion minutes quote quotes
+    alternative alternatives option options considered rejected idea ideas question questions example examples
+    template todo future proposal proposals draft drafts discarded discussion minutes quote quotes
     """
 )
 
@@ -193,24 +193,25 @@ def _is_agent(atoms: Sequence[Atom], at: int) -> bool:
 
 def _says_undone(atoms: Sequence[Atom]) -> bool:
     """ "Status: Rejected", "Draft.", "This PEP was withdrawn." - a record without force ends nothing."""
-    words = [atom for atom in atoms if atom.kind != "mark"]
-    if not words:
+    row = [atom for atom in atoms if atom.kind != "mark"]
+    if not row:
         return False
-    texts = [atom.text for atom in words]
+    texts = [atom.text for atom in row]
+    if _never_came(texts) and all(atom.role in ("", "self") for atom in row):
+        return True
     standard = "standard" in texts
     unsettled = any(text in UNSETTLED for text in texts) and not (standard and not set(texts) & UNDONE)
     if not unsettled:
         return False
+    older = any(atom.role == "older" for atom in row)
     if texts[0] == "status" and len(texts) <= 6:
         return True
-    if len(texts) <= 3 and all(
-        text in UNSETTLED or text in ("this", "is", "a", "still", "status") for text in texts
-    ):
+    if not older and (texts[0] in UNSETTLED or texts[:2] == ["still", "draft"]) and len(texts) <= 8:
         return True
-    own = words[0].role == "self" or texts[0] in ("this", "it")
+    own = row[0].role == "self" or texts[0] in ("this", "it")
     return (
         own
-        and all(atom.role in ("", "self") for atom in words)
+        and all(atom.role in ("", "self") for atom in row)
         and any(
             text in UNDONE
             and at
@@ -220,11 +221,22 @@ def _says_undone(atoms: Sequence[Atom]) -> bool:
     )
 
 
+_CAME = words("adopted accepted approved implemented shipped merged ratified effect force passed enacted")
+_BALLOTS = words("vote motion ballot poll")
+_LOST = words("failed lost fails")
+
+
+def _never_came(texts: Sequence[str]) -> bool:
+    """ "It was never adopted." · "The vote failed."."""
+    denied = any(text in ("never", "not") and set(texts[at : at + 4]) & _CAME for at, text in enumerate(texts))
+    return denied or (bool(set(texts) & _BALLOTS) and bool(set(texts) & _LOST))
+
+
 _NARROWING = phrases(
     """
     only | except | unless | perhaps | maybe | but only | but not | not yet | not really | not all | not
-    entirely | not quite | just | at least | or so | or rather | never mind | if accepted | if approved | no
-    , | well , | in part | partly | partially | for new | that is the plan | kidding
+    entirely | not quite | just | at least | or so | or rather | never mind | if accepted | if approved | no ,
+    | well , | in part | partly | partially | for new | that is the plan | kidding
     """
 )
 

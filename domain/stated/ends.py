@@ -22,20 +22,20 @@ _NOBODY = Identity(frozenset(), None, frozenset(), (), frozenset(), "")
 
 _LABELS = phrases(
     """
-    valid until | valid till | valid through | valid to | validity ends | expires on | expires at | expires
-    | expiry date | expiry | expiration date | expiration | end date | ends on | ends | sunset date | sunset
-    | until | in force until | in effect until | applies until | good until | good through | runs until
+    valid until | valid till | valid through | valid to | validity ends | expires on | expires at | expires |
+    expiry date | expiry | expiration date | expiration | end date | ends on | ends | sunset date | sunset |
+    until | in force until | in effect until | applies until | good until | good through | runs until
     """
 )
 _STATED = phrases(
     """
-    valid until | valid till | valid through | valid up to | expires on | expires at | expires after |
-    expires with | expires in | expires | lapses on | lapses at | lapses after | lapses | ends on | ends at
-    | ends with | ends in | in force until | in force through | in effect until | in effect through |
-    applies until | applies through | applies till | apply until | holds until | stands until | good until |
-    good through | runs out on | runs until | runs through | not valid after | no longer valid after | no
-    longer applies after | void after | limited until | sunsets on | ceases to apply on | ceases to apply
-    after | binding until | effective until | effective through
+    valid until | valid till | valid through | valid up to | expires on | expires at | expires after | expires
+    with | expires in | expires | lapses on | lapses at | lapses after | lapses | ends on | ends at | ends
+    with | ends in | in force until | in force through | in effect until | in effect through | applies until |
+    applies through | applies till | apply until | holds until | stands until | good until | good through |
+    runs out on | runs until | runs through | not valid after | no longer valid after | no longer applies
+    after | void after | limited until | sunsets on | ceases to apply on | ceases to apply after | binding
+    until | effective until | effective through
     """
 )
 _ONLY = phrases(
@@ -86,10 +86,9 @@ def find_stated_end(text: str, topic: str, identity: Identity, now: datetime) ->
             if not end.has_passed(now):
                 return None
             found = found or StatedEnd(text[sentence.start : sentence.end].strip())
-        elif found is None or any_of(atoms, _EXTENDED) or any(dated.lies_ahead(now) for dated in dates):
+        elif any_of(atoms, _LASTING) or any(dated.lies_ahead(now) for dated in dates):
             # A date that lies ahead, or talk of an extension, leaves no plain end.
-            if any_of(atoms, _LASTING) or any(dated.lies_ahead(now) for dated in dates):
-                return None
+            return None
     return found
 
 
@@ -141,7 +140,7 @@ def _labelled(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated | 
 
 
 def _stated(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated | None:
-    """ "This exception expires on 3 May 2025" · "The merge freeze is valid until …" in a memory about the freeze."""
+    """ "This exception expires on 3 May 2025" · "The merge freeze is valid until …" in its memory."""
     stop = phrase_at(atoms, at, *_STATED)
     dated = _date_after(atoms, stop) if stop is not None else None
     if dated is None:

@@ -16,8 +16,8 @@ Key = tuple[str, str]
 
 DOCUMENT_SERIES = words(
     """
-    pep rfc adr eip erc bip rep xep cip nep jep kep dep tep mep gep aip lip slip sip std bcp fyi iso iec
-    ieee pdr ddr tdr madr rfd rfp prd issue ticket bug task story pr
+    pep rfc adr eip erc bip rep xep cip nep jep kep dep tep mep gep aip lip slip sip std bcp fyi iso iec ieee
+    pdr ddr tdr madr rfd rfp prd issue ticket bug task story pr
     """
 )
 GENERIC_SERIES = words(
@@ -30,18 +30,17 @@ GENERIC_SERIES = words(
 _NUMBER_WORDS = frozenset({"no", "nr", "nos", "number", "numbers", "№"})
 _NOT_SERIES = words(
     """
-    http https tls ssl utf sha md ip ipv sql html css xml json cpu gpu ram usb pm am utc gmt est cet pst q
-    fy h v ver version python java section sections part chapter appendix paragraph clause page line step
-    phase sprint day january february march april may june july august september october november december
-    jan feb mar apr jun jul aug sep sept oct nov dec in of on at to by the from since until for with and or
-    about over under than
+    http https tls ssl utf sha md ip ipv sql html css xml json cpu gpu ram usb pm am utc gmt est cet pst q fy
+    h v ver version python java section sections part chapter appendix paragraph clause page line step phase
+    sprint day january february march april may june july august september october november december jan feb
+    mar apr jun jul aug sep sept oct nov dec in of on at to by the from since until for with and or about over
+    under than
     """
 )
 _PLURAL = {"policies": "policy", "entries": "entry", "memories": "memory", "memoranda": "memorandum"}
 _STOPWORDS = words(
     """
-    a an the of for to in on and or with by from at as is are be use using our we this that it not no new
-    old
+    a an the of for to in on and or with by from at as is are be use using our we this that it not no new old
     """
 )
 _NUMBER = r"\d{1,6}(?:[.-]\d{1,6}){0,2}[a-z]{0,4}"
@@ -70,11 +69,11 @@ _INTRODUCES = words(
     """
     a an the new newly final we our team council they python internet community editors working group adopt
     adopts adopted accept accepts accepted approve approved publish published issue issued record recorded
-    file filed number numbered know known register registered enter entered went out into came appeared
-    became becomes is now was as of on in from since at by dated date decision decided record document
-    proposal standard standards track process informational experimental best current practice memo note
-    policy rule title kind type category status january february march april may june july august september
-    october november december jan feb mar apr jun jul aug sep sept oct nov dec st nd rd th today
+    file filed number numbered know known register registered enter entered went out into came appeared became
+    becomes is now was as of on in from since at by dated date decision decided record document proposal
+    standard standards track process informational experimental best current practice memo note policy rule
+    title kind type category status january february march april may june july august september october
+    november december jan feb mar apr jun jul aug sep sept oct nov dec st nd rd th today
     """
 )
 
@@ -248,8 +247,8 @@ def _content_keys(head: str, topic: str) -> list[Key]:
 
 _ABOUT_IT = words(
     """
-    has had says said requires required needs needed does did support supports compliant compatible
-    compliance style section sections parser client clients server servers and or vs versus
+    has had says said requires required needs needed does did support supports compliant compatible compliance
+    style section sections parser client clients server servers and or vs versus
     """
 )
 """After a key at the start of a memory: words showing that it talks about the record and is not it."""

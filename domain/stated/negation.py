@@ -8,7 +8,7 @@ yields 0 proposals).
 from collections.abc import Sequence
 
 from .atoms import Atom
-from .lexicon import words
+from .lexicon import phrases, words
 
 NEGATIVE = words(
     """
@@ -22,49 +22,50 @@ ABSENT = words("nothing nobody none neither nor nowhere")
 """Negations that act as the subject of a whole sentence, however far from the verb."""
 MOOD = words(
     """
-    may might could would should can must shall will ought wants want wanted wish wished hope hopes hoped
-    hoping plan plans planned planning intend intends intended intending intention aims aimed aiming try
-    tries tried trying attempt attempts attempted attempting propose proposes proposing suggest suggests
-    suggested consider considers considered considering discuss discusses discussed discussing expect
-    expects expected seek seeks sought fail fails failed failing supposed likely unlikely possible possibly
-    perhaps maybe probably potential potentially hypothetically hypothetical ideally eventually someday
-    sometime soon tomorrow later next future upcoming proposed tentatively tentative provisionally
-    provisional idea ideas ask asks asked asking wonder wonders candidate almost nearly virtually imagine
-    suppose pretend let lets let's debate debates debated vote voted dare dares alternative alternatives
-    option options draft unaccepted unapproved yet please someone's i'll we'll it'll they'll he'll she'll
-    you'll that'll i'd we'd it'd he'd she'd they'd you'd meant goal goals needs need todo
+    originally initially formerly briefly may might could would should can must shall will ought wants want
+    wanted wish wished hope hopes hoped hoping plan plans planned planning intend intends intended intending
+    intention aims aimed aiming try tries tried trying attempt attempts attempted attempting propose proposes
+    proposing suggest suggests suggested consider considers considered considering discuss discusses discussed
+    discussing expect expects expected seek seeks sought fail fails failed failing supposed likely unlikely
+    possible possibly perhaps maybe probably potential potentially hypothetically hypothetical ideally
+    eventually someday sometime soon tomorrow later next future upcoming proposed tentatively tentative
+    provisionally provisional idea ideas ask asks asked asking wonder wonders candidate almost nearly
+    virtually imagine suppose pretend let lets let's debated voted dare dares alternative alternatives option
+    options draft unaccepted unapproved yet please someone's i'll we'll it'll they'll he'll she'll you'll
+    that'll i'd we'd it'd he'd she'd they'd you'd meant goal goals needs need todo
     """
 )
 CONDITION = words(
     """
-    if unless once until till whenever when provided providing assuming whether should were subject pending
-    depending conditional conditionally contingent case otherwise else soon
+    between if unless once until till whenever when provided providing assuming whether should were subject
+    pending depending conditional conditionally contingent case otherwise else soon
     """
 )
 REPORT = words(
     """
-    said says say saying told tells wrote writes claims claim claimed claiming argues argued argue thinks
-    thought think believes believed believe hears heard according allegedly reportedly supposedly apparently
-    rumour rumours rumor rumors rumoured rumored assumes assumed assume asserts asserted quote quotes quoted
-    mentions mentioned mention example examples template placeholder announces announced insists insisted
-    complains recalls remembers feels guess guesses seems seem appears looks sounds hearsay gossip opinion
-    typo joke joked misread question phrase title subject header imagine lists listed list describes
-    described compares compared looked looking history
+    theory principle paper fool fools said says say saying told tells wrote writes claims claim claimed
+    claiming argues argued argue thinks thought think believes believed believe hears heard according
+    allegedly reportedly supposedly apparently rumour rumours rumor rumors rumoured rumored assumes assumed
+    assume asserts asserted quote quotes quoted mentions mentioned mention example examples template
+    placeholder announces announced insists insisted complains recalls remembers feels guess guesses seems
+    seem appears looks sounds hearsay gossip opinion typo joke joked misread question phrase title subject
+    header imagine lists listed list describes described compares compared looked looking history
     """
 )
 SAID = words(
     """
-    said says say think thinks thought claims claimed claim according allegedly reportedly supposedly
-    apparently perhaps maybe probably possibly hopefully presumably believe believes guess suppose
-    eventually someday later soon tomorrow seemingly arguably potentially tentatively
+    plan planned idea intention intended hope hoped theory paper least mind aim meant said says say think
+    thinks thought claims claimed claim according allegedly reportedly supposedly apparently perhaps maybe
+    probably possibly hopefully presumably believe believes guess suppose eventually someday later soon
+    tomorrow seemingly arguably potentially tentatively
     """
 )
 """Hedges and reports that may follow a claim ("This replaces ADR-5, Ben says")."""
 OTHERS = words(
     """
     another other others earlier previous former prior later next subsequent different some any every each
-    many most several someone somebody anyone anybody everyone everybody people they he she you vendor
-    vendors who whoever competing rival similar certain whichever whatever fork forks
+    many most several someone somebody anyone anybody everyone everybody people they he she you vendor vendors
+    who whoever competing rival similar certain whichever whatever fork forks
     """
 )
 """Words that make the subject of a clause someone or something other than the text itself."""
@@ -74,14 +75,14 @@ PARTIAL = words(
     appendices annex clause clauses subset portion portions half some aspects aspect bits piece pieces only
     except excepting excluding exception exceptions apart insofar inasmuch limited largely mostly mainly
     chiefly primarily regarding concerning extent degree temporarily temporary provisionally provisional
-    meanwhile interim trial experimentally experiment pilot stopgap makeshift mutatis locally selected
-    certain regards
+    meanwhile interim trial experimentally experiment pilot stopgap makeshift mutatis locally selected certain
+    regards
     """
 )
 PLACES = words(
     """
-    sentence sentences item items page pages table tables figure figures step steps bullet bullets line
-    lines row rows example examples wording definition definitions
+    sentence sentences item items page pages table tables figure figures step steps bullet bullets line lines
+    row rows example examples wording definition definitions
     """
 )
 """Pieces of a record; they restrict an ending only right beside the record's name."""
@@ -101,10 +102,14 @@ UNDONE = words(
 )
 UNSETTLED = UNDONE | frozenset({"draft", "proposed", "provisional"})
 
-_NO_BLOCK = {
-    ("not", "only"), ("not", "just"), ("not", "merely"), ("until", "now"), ("until", "today"), ("till", "now"),
-    ("proposed", "standard"), ("draft", "standard"), ("once", "and"), ("yet", "another"), ("no", "longer"), ("case", "law"),
-}  # fmt: skip
+_NO_BLOCK = frozenset(
+    phrases(
+        """
+        not only | not just | not merely | until now | until today | till now | proposed standard | draft standard |
+        once and | yet another | no longer | case law
+        """
+    )
+)
 
 
 def any_of(atoms: Sequence[Atom], *sets: frozenset[str]) -> bool:

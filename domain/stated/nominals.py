@@ -6,13 +6,15 @@ from .atoms import Atom
 from .lexicon import phrases, words
 from .negation import ABSENT, CONDITION, MOOD, NEGATIVE, OTHERS, REPORT, any_of
 from .objects import Objects, read_objects
-from .restrictions import follows_cleanly
 from .phrases import ADVERBS, DOCUMENT_NOUNS, phrase_at
-from .reading import Found, Reading, found_as, has_text, means_text
+from .reading import Found, Reading, found_as, means_text
+from .restrictions import follows_cleanly
 from .subjects import speaks_for_itself, subject_is_text
 
 IN_PLACE_OF = phrases(
-    "instead of | in place of | in the place of | in lieu of | in succession to | and no longer | and not"
+    """
+    instead of | in place of | in the place of | in lieu of | in succession to | and no longer | and not
+    """
 )
 
 
@@ -33,7 +35,7 @@ def read_in_place(reading: Reading, at: int) -> Found | None:
         if any_of(side, CONDITION, REPORT, NEGATIVE, MOOD, OTHERS, _HABIT) or any(a.role == "other" for a in side):
             return None
     if opening:
-        fits = atoms[at].text != "and" and not reading.after_other and (not rest or has_text(rest))
+        fits = atoms[at].text != "and" and not reading.after_other and _comes_into_use(rest)
     else:
         fits = _is_in_use(zone)
     return found_as("in_place", objects) if fits else None
@@ -42,11 +44,27 @@ def read_in_place(reading: Reading, at: int) -> Found | None:
 _HABIT = words("used allowed able designed people tools sometimes often usually")
 
 
+_USES = words("use uses follow follows apply adopt adopted take choose chose chosen decided went go")
+
+
+def _comes_into_use(rest: Sequence[Atom]) -> bool:
+    """What follows "Instead of X": "this is the rule", "we now follow PEP 345", or nothing."""
+    row = [atom for atom in rest if atom.kind != "mark"]
+    if not row:
+        return True
+    itself = any(atom.role == "self" or atom.text in ("this", "it") for atom in row)
+    if any(atom.text in ("we", "i") for atom in row):
+        return any(atom.text in _USES for atom in row)
+    return itself and any(
+        atom.text in _APPLYING and atom.text not in ("this", "it", "the", "a", "to") for atom in row
+    )
+
+
 _APPLYING = words(
     """
     applies holds counts stands governs is are in force now valid adopted accepted use uses follow follows
-    apply adopt takes take effect serves rules chosen choose chose decided binding from on as the a to be we
-    i go went with it this one
+    apply adopt takes take effect serves rules chosen choose chose decided binding from on as the a to be we i
+    go went with it this one
     """
 )
 _ORDERS = words("use follow apply adopt take see read consult")
@@ -58,7 +76,7 @@ def _is_in_use(zone: Sequence[Atom]) -> bool:
     if not row or row[0].text in _ORDERS:
         return not row or any(a.role == "self" or a.text in ("this", "it") for a in row)
     if row[0].text in ("we", "i"):
-        return any(a.text in _APPLYING and a.text not in ("we", "i") for a in row)
+        return any(atom.text in _USES for atom in row)
     if not speaks_for_itself(zone, joined=True):
         return False
     return all(

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .atoms import Atom, Names, Naming
-from .dates import MONTH_NAMES
-from .lexicon import words
 from .mentions import plain_number
-from .negation import CONDITION, MOOD, NEGATIVE, PARTIAL, PLACES, SAID, STAYS, UNDONE, any_of
+from .negation import CONDITION, MOOD, NEGATIVE, PARTIAL, PLACES, STAYS, any_of
 from .numbering import ends_number
 from .phrases import DOCUMENT_NOUNS, EARLIER, OBJECT_FILLERS, TITLE_LINKS, phrase_at
 
@@ -68,6 +66,8 @@ def _skip_fillers(atoms: Sequence[Atom], at: int) -> tuple[int, bool, bool]:
     linked = noun = earlier = False
     while at < len(atoms):
         atom = atoms[at]
+        if atom.text == "of" and (not at or atoms[at - 1].text not in ("all", "both")):
+            break
         if atom.kind == "word" and atom.text in OBJECT_FILLERS:
             noun = noun or atom.text in DOCUMENT_NOUNS
             earlier = earlier or atom.text in EARLIER

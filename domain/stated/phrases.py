@@ -16,8 +16,8 @@ Form = Literal["base", "finite", "ing", "past"]
 
 _REGULAR = words(
     """
-    supersede replace obsolete retire close repeal annul abolish supplant displace succeed end terminate overturn
-    overrule reverse nullify invalidate void scrap drop abandon discard revoke rescind discontinue
+    supersede replace obsolete retire close repeal annul abolish supplant displace succeed end terminate
+    overturn overrule reverse nullify invalidate void scrap drop abandon discard revoke rescind discontinue
     """
 )
 _DOUBLED = frozenset({"annul", "scrap", "drop"})
@@ -82,10 +82,10 @@ CAUSES: dict[str, Form] = {
 """Verbs of making, with what they make of a record after it (`caused_at`)."""
 _CAUSED = phrases(
     """
-    obsolete | void | redundant | moot | superfluous | invalid | history | withdrawn | retired | closed | superseded |
-    replaced | dead | unnecessary | defunct | ended | abolished | revoked | aside | null and void | to rest | to an end |
-    to history | into retirement | out of force | out of use | out of effect | as superseded | as replaced |
-    as obsolete | as retired | as withdrawn | as closed
+    obsolete | void | redundant | moot | superfluous | invalid | history | withdrawn | retired | closed |
+    superseded | replaced | dead | unnecessary | defunct | ended | abolished | revoked | aside | null and void
+    | to rest | to an end | to history | into retirement | out of force | out of use | out of effect | as
+    superseded | as replaced | as obsolete | as retired | as withdrawn | as closed
     """
 )
 
@@ -93,31 +93,35 @@ ENDED = words(
     """
     superseded superceded replaced obsoleted obsolete retired closed repealed annulled cancelled canceled
     abolished supplanted displaced succeeded ended terminated overturned overruled reversed nullified
-    invalidated voided void scrapped dropped abandoned discarded revoked rescinded discontinued withdrawn
-    moot defunct history redundant superfluous dead undone overtaken
+    invalidated voided void scrapped dropped abandoned discarded revoked rescinded discontinued withdrawn moot
+    defunct history redundant superfluous dead undone overtaken
     """
 )
 """Participles and adjectives that say of a record that it has ended."""
+_ENDED_PHRASES = phrases(
+    "put out of force | taken out of force | laid to rest | brought to an end | set aside | put aside"
+)
 YIELDS = phrases(
     """
-    gives way to | give way to | gave way to | has given way to | makes way for | make way for | makes room for |
-    yields to | hands over to | ends with | end with | lapses with | lapse with | expires with | ceases with |
-    falls away with | loses its force with | loses its force through | is out of force with | goes out of force with |
-    is over with | is done with
+    gives way to | give way to | gave way to | has given way to | makes way for | make way for | makes room
+    for | yields to | hands over to | ends with | end with | lapses with | lapse with | expires with | ceases
+    with | falls away with | loses its force with | loses its force through | is out of force with | goes out
+    of force with | is over with | is done with
     """
 )
 """Said of the older record with the text itself after it."""
+ENDED_FIRST = ENDED | {phrase[0] for phrase in _ENDED_PHRASES}
 IN_FORCE = words(
     """
-    apply applies hold holds stand stands count counts valid force effect current applicable binding
-    relevant authoritative operative active bind binds govern governs
+    apply applies hold holds stand stands count counts valid force effect current applicable binding relevant
+    authoritative operative active bind binds govern governs
     """
 )
 ADVERBS = words(
     """
-    also now hereby herewith thereby therefore thus hence fully completely entirely wholly formally
-    officially explicitly expressly directly simply then finally altogether outright immediately thereafter
-    already permanently definitively consequently accordingly totally today henceforth hereafter again all both
+    also now hereby herewith thereby therefore thus hence fully completely entirely wholly formally officially
+    explicitly expressly directly simply then finally altogether outright immediately thereafter already
+    permanently definitively consequently accordingly totally today henceforth hereafter again all both
     """
 )
 AUXILIARIES = words(
@@ -134,15 +138,18 @@ RECORD_NOUNS = words(
 )
 DOCUMENT_NOUNS = RECORD_NOUNS | words(
     """
-    decisions records documents proposals memos note notes policies rules standards specifications specs guidelines entry entries memory memories adrs peps rfcs eips bips reps text agreement procedure plan approach design convention practice arrangement ruling paper report guidance regulation circular choice one ones
+    decisions records documents proposals memos note notes policies rules standards specifications specs
+    guidelines entry entries memory memories adrs peps rfcs eips bips reps text agreement procedure plan
+    approach design convention practice arrangement ruling paper report guidance regulation circular choice
+    one ones
     """
 )
 OBJECT_FILLERS = (
     words(
         """
     the our my its their all both old older earlier previous former prior predecessor predecessors existing
-    outdated original of fully entirely completely wholly formally hereby now also obsolete stale current
-    last even today's
+    outdated original of fully entirely completely wholly formally hereby now also obsolete stale current last
+    even today's
     """
     )
     | DOCUMENT_NOUNS
@@ -163,10 +170,10 @@ RELATIVES = words("which that who whose while whereas where")
 ANNOUNCING = (
     words(
         """
-    a an the new newly final accepted adopted approved published issued decided agreed recorded active
-    current as of on in from by since dated date type kind category status track informational process
-    experimental best practice internet historic draft proposed python language feature requests request
-    comments standards title summary effective today st nd rd th and is was q for
+    a an the new newly final accepted adopted approved published issued decided agreed recorded active current
+    as of on in from by since dated date type kind category status track informational process experimental
+    best practice internet historic draft proposed python language feature requests request comments standards
+    title summary effective today st nd rd th and is was q for
     """
     )
     | RECORD_NOUNS
@@ -175,8 +182,8 @@ ANNOUNCING = (
 """Words that only announce a record: a zone of these before a verb leaves the text itself as the subject."""
 ADOPTED_TO = words(
     """
-    adopted accepted approved issued published decided agreed written created introduced made chosen
-    ratified enacted
+    adopted accepted approved issued published decided agreed written created introduced made chosen ratified
+    enacted
     """
 )
 
@@ -209,3 +216,10 @@ def phrase_at(atoms: Sequence[Atom], at: int, *phrases: tuple[str, ...]) -> int 
         if stop <= len(atoms) and all(atoms[at + n].text == word for n, word in enumerate(phrase)):
             return stop
     return None
+
+
+def ended_at(atoms: Sequence[Atom], at: int) -> int | None:
+    """Index after a word or phrase that says that a record has ended."""
+    if atoms[at].kind != "word":
+        return None
+    return at + 1 if atoms[at].text in ENDED else phrase_at(atoms, at, *_ENDED_PHRASES)

@@ -12,7 +12,8 @@ from .objects import Objects, read_objects
 from .phrases import DOCUMENT_NOUNS, OBJECT_FILLERS, TIME_NOUNS
 
 Wording = Literal[
-    "field", "active", "participle", "purpose", "passive", "nominal", "in_place", "causative", "no_longer", "pronoun"
+    "field", "active", "participle", "purpose", "passive", "nominal", "in_place", "causative", "no_longer",
+    "pronoun",
 ]  # fmt: skip
 
 
@@ -35,10 +36,13 @@ class Found:
 
     wording: Wording
     titled: bool = False
+    start: int = 0
+    end: int = 0
+    """Where the named records stand, whose numbers are no dates."""
 
 
 def found_as(wording: Wording, objects: Objects) -> Found:
-    return Found(wording, objects.naming == "title")
+    return Found(wording, objects.naming == "title", objects.start, objects.end)
 
 
 _WAS_ONLY = words(
@@ -107,6 +111,8 @@ def begins_clause(atoms: Sequence[Atom], at: int) -> bool:
         and atoms[at].text not in ("of", "even")
     ):
         at -= 1
+    if at > 0 and atoms[at].text == "and" and (atoms[at - 1].role == "self" or atoms[at - 1].text == "this"):
+        return False
     if at < 0 or atoms[at].kind != "word" or atoms[at].text in _BEFORE_SUBJECT:
         return at < 0 or atoms[at].kind != "doc"
     dated = at > 0 and (

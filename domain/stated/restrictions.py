@@ -1,6 +1,7 @@
 """Whether what follows the named records restricts an ending, makes it depend on something, or takes it back."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from .atoms import Atom
 from .dates import MONTH_NAMES, dates_in
@@ -9,10 +10,10 @@ from .negation import CONDITION, NEGATIVE, PARTIAL, PLACES, SAID, STAYS, UNDONE,
 
 _MAY_FOLLOW = words(
     """
-    because since after and so which that hereby herewith entirely fully completely wholly altogether outright now
-    immediately today effective following due thanks starting forthwith definitively permanently thereby thus
-    henceforth everywhere finally formally officially but although though whose alike too likewise together
-    wholesale forever
+    because since after and so which that hereby herewith entirely fully completely wholly altogether outright
+    now immediately today effective following due thanks starting forthwith definitively permanently thereby
+    thus henceforth everywhere finally formally officially but although though whose alike too likewise
+    together wholesale forever
     """
 )
 _AS_LIMITS = words("far regards to concerns long soon if though regarding")
@@ -65,23 +66,25 @@ def _restricts(rest: Sequence[Atom]) -> bool:
             return True
         if atom.text in PLACES and (place < 2 or (before in (",", "(", ":", "the", "a", "an") and place < 4)):
             return True
-        if atom.text in ("draft", "proposed") and not (place + 1 < len(rest) and rest[place + 1].text == "standard"):
+        if atom.text in ("draft", "proposed") and not (
+            place + 1 < len(rest) and rest[place + 1].text == "standard"
+        ):
             return True
     return False
 
 
 def _turns(rest: Sequence[Atom]) -> bool:
-    """"…, but never took effect": a turn with a negation takes the ending back."""
+    """ "…, but never took effect": a turn with a negation takes the ending back."""
     turn = next((place for place, atom in enumerate(rest) if atom.text in _TURNS), None)
     return turn is not None and any_of(rest[turn:], NEGATIVE)
 
 
 def _is_period(rest: Sequence[Atom]) -> bool:
-    """"from 2005 to 2010": a period that is over ended nothing for good."""
+    """ "from 2005 to 2010": a period that is over ended nothing for good."""
     dates = dates_in(rest)
     return any(
         rest[later.start - 1].text in ("to", "–", "-", "till", "through") and later.start - earlier.end <= 2
-        for earlier, later in zip(dates, dates[1:], strict=False)
+        for earlier, later in pairwise(dates)
     )
 
 
@@ -103,7 +106,12 @@ def _first_follows(atoms: Sequence[Atom], at: int, purpose: bool) -> bool:
         case "in":
             whole = after in ("full", "whole", "total", "toto", "turn")
             favour = after in ("favour", "favor") and _only_self(atoms[at:])
-            return dated or whole or favour or (after in ("its", "their", "all", "every", "one") and third in _WHOLE | {"go"})
+            return (
+                dated
+                or whole
+                or favour
+                or (after in ("its", "their", "all", "every", "one") and third in _WHOLE | {"go"})
+            )
         case "for":
             return after in ("good", "everyone", "everything", "ever") or (after == "all" and third in _ALL_USES)
         case "on":

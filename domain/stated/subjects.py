@@ -37,7 +37,7 @@ def subject_is_text(atoms: Sequence[Atom], verb: int, form: Form, *, after_other
     mean that record.
     """
     zone = atoms[:verb]
-    if any_of(zone, CONDITION, REPORT, ABSENT):
+    if any_of(zone, CONDITION, REPORT, ABSENT) or _is_for_a_while(zone) or (zone and zone[0].text == "had"):
         return False
     at = verb - 1
     helpers: list[str] = []
@@ -60,6 +60,16 @@ def subject_is_text(atoms: Sequence[Atom], verb: int, form: Form, *, after_other
     if form == "past" and not auxiliary and atoms[at].kind == "mark" and atoms[at].text != ")":
         return False
     return _ends_in_text(atoms, at, after_other)
+
+
+_DURATIONS = words("while time day days week weeks month months year years hour hours")
+
+
+def _is_for_a_while(zone: Sequence[Atom]) -> bool:
+    """ "For three months this replaced …": a while that is over."""
+    return any(
+        atom.text == "for" and any_of(zone[place + 1 : place + 4], _DURATIONS) for place, atom in enumerate(zone)
+    )
 
 
 def _clause_start(atoms: Sequence[Atom], subject_end: int, verb: int) -> int:
@@ -128,7 +138,25 @@ def _ends_in_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
             roles = [a.role for a in atoms[:at] if a.kind == "doc"]
             return roles[-1] == "self" if roles else not after_other
         return not any_of(atoms[max(0, at - 2) : at], frozenset({"than", "like", "about", "of", "for", "unlike"}))
-    return noun_phrase_is_text(atoms, at) or _only_announces(atoms[: at + 1])
+    return noun_phrase_is_text(atoms, at) or _only_announces(atoms[: at + 1]) or _is_described(atoms[: at + 1])
+
+
+_PREPOSITIONS = words("by of from on for in about")
+_SUBORDINATES = words("that which who why how when where what whether whose if")
+
+
+def _is_described(zone: Sequence[Atom]) -> bool:
+    """ "RFC 7230 by the HTTP working group": the text, with a phrase that only describes it."""
+    first = next((n for n, atom in enumerate(zone) if atom.kind != "mark"), -1)
+    if (
+        first < 0
+        or zone[first].role != "self"
+        or first + 1 >= len(zone)
+        or zone[first + 1].text not in _PREPOSITIONS
+    ):
+        return False
+    rest = zone[first + 1 :]
+    return len(rest) <= 9 and not any_of(rest, _SUBORDINATES, OTHERS) and all(atom.kind != "doc" for atom in rest)
 
 
 def _bracketed(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:

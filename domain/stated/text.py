@@ -19,10 +19,12 @@ _CLAIMING = re.compile(
 """Whether a quoted span could carry a claim. Spans that could not (titles, names) stay readable."""
 
 STEERING = re.compile(
-    r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}\b(?:above|previous|prior|preceding|earlier|all|any|instruct\w+|rules?)\b"
+    r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}"
+    r"\b(?:above|previous|prior|preceding|earlier|all|any|instruct\w+|rules?)\b"
     r"|\b(?:supersede|archive)_older\b|\bkeep_both\b|\b(?:supersede_by|conflict_with)\b|\bs\d+n\d+\b"
-    r"|\banswer(?:s|ed)?\b[^.\n]{0,20}\b(?:archive|supersede|keep|conflict|with 1)|\bfor every item\b|\bthe judge\b"
-    r"|\bsystem prompt\b|\bas an? (?:ai|language model)\b|\"(?:items|ref|verdict|choice)\"\s*:|\bprobability\b[^.\n]{0,12}\b1",
+    r"|\banswer(?:s|ed)?\b[^.\n]{0,20}\b(?:archive|supersede|keep|conflict|with 1)|\bfor every item\b"
+    r"|\bthe judge\b|\bsystem prompt\b|\bas an? (?:ai|language model)\b|\"(?:items|ref|verdict|choice)\"\s*:"
+    r"|\bprobability\b[^.\n]{0,12}\b1",
     re.IGNORECASE,
 )
 """Text that speaks to a judge. A memory that tries to steer has no say at all about another one (F36)."""

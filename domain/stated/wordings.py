@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 from .actives import read_active, read_causative
 from .dates import dates_in
+from .no_longer import NOT_NOW, read_no_longer
 from .nominals import IN_PLACE_OF, SUCCESSOR, read_in_place, read_nominal
-from .passives import NOT_NOW, read_no_longer, read_passive
-from .phrases import CAUSES, ENDED, VERBS, YIELDS
+from .passives import read_passive
+from .phrases import CAUSES, ENDED_FIRST, VERBS, YIELDS
 from .reading import Found, Reading
 
 _Reader = Callable[[Reading, int], Found | None]
@@ -20,7 +21,7 @@ def _by_first_word() -> dict[str, tuple[_Reader, ...]]:
     for reader, triggers in (
         (read_active, VERBS),
         (read_causative, CAUSES),
-        (read_passive, [*ENDED, *(phrase[0] for phrase in YIELDS)]),
+        (read_passive, [*ENDED_FIRST, *(phrase[0] for phrase in YIELDS)]),
         (read_in_place, [phrase[0] for phrase in IN_PLACE_OF]),
         (read_nominal, SUCCESSOR),
         (read_no_longer, [phrase[0] for phrase in NOT_NOW]),
@@ -48,5 +49,6 @@ def ending_in(reading: Reading) -> Found | None:
         for read in _READERS.get(atom.text, ()):
             found = read(reading, at)
             if found is not None:
-                return None if any(dated.lies_ahead(reading.now) for dated in dates_in(atoms)) else found
+                dates = dates_in([*atoms[: found.start], *atoms[found.end :]])
+                return None if any(dated.lies_ahead(reading.now) for dated in dates) else found
     return None

@@ -166,7 +166,7 @@ class PassManager:
         await refresh(
             self._engine.database,
             recorded.tenant,
-            embedding_model=self._engine.embedder.model,
+            upto_position=head,
             neighbours=tenant.policy.pair_neighbours,
         )
         selection = await select_candidates(
@@ -177,7 +177,9 @@ class PassManager:
             floor=state.settings.floor,
         )
         selected = e.PassCandidatesSelected(
-            items=tuple(selection.items), stale_singles=selection.stale_singles, pairs=selection.pairs
+            items=tuple(item.recorded() for item in selection.items),
+            stale_singles=selection.stale_singles,
+            pairs=selection.pairs,
         )
         await self._move(recorded, state, selected, tenant)
 

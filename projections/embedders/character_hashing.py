@@ -30,8 +30,8 @@ def character_vector(words: Sequence[str], dimensions: int) -> NDArray[np.float3
     """The unit vector of words by their character 1-, 2- and 3-grams, case folded; shape (dimensions,).
 
     Each n-gram has a direction of its own, a corner of the cube that its hash chooses; the text adds up those of
-    its n-grams, each weighing the square root of its count. Deterministic, and the same on every machine. No
-    words, or only empty ones, give one fixed vector: all blank texts are the same text.
+    its n-grams, each weighing the square root of its count. Deterministic, and up to rounding the same on every
+    machine. No words, or only empty ones, give one fixed vector: all blank texts are the same text.
     """
     features, counts = np.unique(_features(words), return_counts=True)
     total = np.zeros(dimensions, dtype=np.float64)

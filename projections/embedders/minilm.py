@@ -55,7 +55,7 @@ class MiniLmEmbedder(Embedder):
         Args:
             threads: cores that one text may use. Callers in several threads run side by side anyway.
             window: tokens the model reads at once, 16 to 510. 126 and a frame of 2 is the length it was trained
-                at; 254 is customary, costs more, and finds no more on the real pairs of the report.
+                at; the customary 254 finds no more on the real pairs of ``docs/reports/embedders.md``.
         """
         if not 16 <= window <= _LONGEST_WINDOW:
             raise Misconfigured(f"window: {window} tokens are not possible; give 16 to {_LONGEST_WINDOW}")

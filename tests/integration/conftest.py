@@ -15,6 +15,7 @@ from lethelog.handlers.reading import Reading
 from lethelog.handlers.reviewing import Reviewing
 from lethelog.projections.embedders import open_embedder
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
+from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.payloads import Actor
 
 
@@ -70,6 +71,19 @@ class World:
         other = Caller(uuid4(), Actor("person", uuid4()))
         await self.engine.tenants.ensure(other.tenant, other.actor)
         return other
+
+
+@pytest.fixture
+def broker(servers, broker_prefix: str) -> BrokerSettings:
+    return BrokerSettings(servers.broker_url, broker_prefix)
+
+
+@pytest.fixture
+async def judging_world(world: "World") -> "World":
+    """A world that opted in to judging, whose clock stands at the real time: verdicts are dated by the log."""
+    world.clock.now = datetime.now(UTC)
+    await world.engine.tenants.set_judgment(world.caller.tenant, True, world.caller.actor)
+    return world
 
 
 @pytest.fixture(scope="session")

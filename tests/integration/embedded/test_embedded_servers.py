@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -241,14 +242,36 @@ def test_stopping_breaks_the_connections_of_clients_and_the_next_join_starts_aga
     servers.leave()
 
 
+def test_a_client_that_joins_during_a_slow_stop_waits_for_it_and_gets_new_servers(
+    data: Path, poll: Callable[..., None]
+) -> None:
+    first = embedded.join(data, linger=0.05)
+    before = embedded.status(data)
+    assert before.broker.pid
+    os.kill(before.broker.pid, signal.SIGSTOP)  # it cannot end, so the stop takes as long as we like
+    first.leave()
+    poll(lambda: embedded.status(data).phase == "stopping", "the stop began")
+    joined: list[EmbeddedServers] = []
+    thread = threading.Thread(target=lambda: joined.append(embedded.join(data)))
+    thread.start()
+    thread.join(0.4)
+    assert joined == []
+    assert embedded.status(data).supervisor_pid == before.supervisor_pid
+    os.kill(before.broker.pid, signal.SIGCONT)
+    thread.join(20)
+    assert one(joined[0].database_url, "SELECT 1") == 1
+    assert embedded.status(data).supervisor_pid != before.supervisor_pid
+    joined[0].leave()
+
+
 def test_a_client_that_joins_while_the_servers_are_stopping_gets_working_ones(
     data: Path, poll: Callable[..., None]
 ) -> None:
     supervisors: set[object] = set()
-    for attempt in range(12):
+    for attempt in range(10):
         # Leave, then join at a moment that sweeps over the end of the lingering and the stop after it.
         embedded.join(data, linger=0.05).leave()
-        time.sleep(0.02 + attempt * 0.03)
+        time.sleep(0.15 + attempt * 0.04)
         with embedded.join(data, linger=0.05) as servers:
             assert one(servers.database_url, "SELECT 1") == 1
             supervisors.add(embedded.status(data).supervisor_pid)

@@ -1,0 +1,216 @@
+"""Options that several commands share, each defined once."""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.markup import escape
+
+from ...domain.errors import InvalidInput
+from ...domain.fields import IMPORT_CONTENT_LIMIT, MemoryType, Producer, Trust
+
+StatusChoice = Literal[
+    "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
+]
+"""As in `handlers.reading`, whose import costs what ``--help`` should not; a test holds the two together."""
+ProposalStatus = Literal["proposed", "applied", "rejected", "withdrawn"]
+ProposalAction = Literal["archive", "supersede", "conflict"]
+
+_FIELDS = "Fields"
+_OWNERS = "Whose memory"
+_DATES = "Dates"
+_FILTERS = "Filters"
+_INSTANT = "ISO 8601 with a zone, such as 2026-03-01T09:00:00Z."
+
+MemoryId = Annotated[str, typer.Argument(metavar="ID", help="Id of a memory.", show_default=False)]
+Key = Annotated[
+    str | None,
+    typer.Option("--key", metavar="TEXT", help="Your own id for this command: a retry with it changes nothing twice."),
+]
+Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept with the event.")]
+ExpectedVersion = Annotated[
+    int | None,
+    typer.Option("--expected-version", metavar="N", help="Refuse if the memory is at another version by now."),
+]
+Content = Annotated[
+    str, typer.Argument(metavar="TEXT", help="The text, or - to read it from stdin.", show_default=False)
+]
+
+Topic = Annotated[
+    str | None,
+    typer.Option("--topic", metavar="TEXT", help="A short title; the first line by default.", rich_help_panel=_FIELDS),
+]
+Type = Annotated[
+    MemoryType | None, typer.Option("--type", help="What kind of memory it is.", rich_help_panel=_FIELDS)
+]
+TagList = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; may be repeated.", rich_help_panel=_FIELDS)
+]
+Project = Annotated[
+    str | None, typer.Option("--project", metavar="NAME", help="Project it belongs to.", rich_help_panel=_FIELDS)
+]
+Scope = Annotated[
+    str | None, typer.Option("--scope", metavar="NAME", help="Scope it is filed in.", rich_help_panel=_FIELDS)
+]
+Metadata = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metadata",
+        metavar="KEY=VALUE|JSON",
+        help="Metadata: a JSON object, or one key and its value; may be repeated.",
+        rich_help_panel=_FIELDS,
+    ),
+]
+AsProducer = Annotated[
+    Producer | None, typer.Option("--producer", help="Who made it.", rich_help_panel=_FIELDS)
+]
+AsTrust = Annotated[
+    Trust | None,
+    typer.Option("--trust", help="Trust it less than its writer, never more.", rich_help_panel=_FIELDS),
+]
+Core = Annotated[bool, typer.Option("--core", help="Mark as core.", rich_help_panel=_FIELDS)]
+Pinned = Annotated[
+    bool, typer.Option("--pinned", help="Protect from every proposal but conflict.", rich_help_panel=_FIELDS)
+]
+DerivedFrom = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--derived-from", metavar="ID", help="A memory it follows from; may be repeated.", rich_help_panel=_FIELDS
+    ),
+]
+User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User.", rich_help_panel=_OWNERS)]
+Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Agent.", rich_help_panel=_OWNERS)]
+Run = Annotated[str | None, typer.Option("--run", metavar="NAME", help="Run.", rich_help_panel=_OWNERS)]
+InSession = Annotated[str | None, typer.Option("--session", metavar="NAME", help="Session.", rich_help_panel=_OWNERS)]
+Subject = Annotated[
+    str | None,
+    typer.Option(
+        "--subject", metavar="NAME", help="The person it is about; the user by default.", rich_help_panel=_OWNERS
+    ),
+]
+OccurredAt = Annotated[
+    str | None,
+    typer.Option("--occurred-at", metavar="INSTANT", help=f"When it happened. {_INSTANT}", rich_help_panel=_DATES),
+]
+ValidFrom = Annotated[
+    str | None,
+    typer.Option("--valid-from", metavar="INSTANT", help="From when it holds.", rich_help_panel=_DATES),
+]
+ValidTo = Annotated[
+    str | None, typer.Option("--valid-to", metavar="INSTANT", help="Until when it holds.", rich_help_panel=_DATES)
+]
+ExpiresAt = Annotated[
+    str | None,
+    typer.Option(
+        "--expires-at", metavar="INSTANT", help="When it is no longer retrieved.", rich_help_panel=_DATES
+    ),
+]
+
+Types = Annotated[
+    list[MemoryType] | None,
+    typer.Option("--type", help="Only this kind; may be repeated.", rich_help_panel=_FILTERS),
+]
+OfScope = Annotated[
+    str | None, typer.Option("--scope", metavar="NAME", help="Only this scope.", rich_help_panel=_FILTERS)
+]
+OfProject = Annotated[
+    str | None, typer.Option("--project", metavar="NAME", help="Only this project.", rich_help_panel=_FILTERS)
+]
+NoProject = Annotated[
+    bool, typer.Option("--no-project", help="Only what belongs to no project.", rich_help_panel=_FILTERS)
+]
+OfUser = Annotated[
+    str | None, typer.Option("--user", metavar="NAME", help="Only of this user.", rich_help_panel=_FILTERS)
+]
+OfAgent = Annotated[
+    str | None, typer.Option("--agent", metavar="NAME", help="Only of this agent.", rich_help_panel=_FILTERS)
+]
+OfRun = Annotated[
+    str | None, typer.Option("--run", metavar="NAME", help="Only of this run.", rich_help_panel=_FILTERS)
+]
+OfSession = Annotated[
+    str | None, typer.Option("--session", metavar="NAME", help="Only of this session.", rich_help_panel=_FILTERS)
+]
+OfSubject = Annotated[
+    str | None, typer.Option("--subject", metavar="NAME", help="Only about this person.", rich_help_panel=_FILTERS)
+]
+OfTags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="TAG", help="Only with this tag; may be repeated.", rich_help_panel=_FILTERS),
+]
+OfStatus = Annotated[
+    StatusChoice, typer.Option("--status", help="Which statuses to include.", rich_help_panel=_FILTERS)
+]
+Current = Annotated[
+    bool,
+    typer.Option(
+        "--current", help="Only what is neither superseded nor past its own end.", rich_help_panel=_FILTERS
+    ),
+]
+RecordedAfter = Annotated[
+    str | None,
+    typer.Option(
+        "--recorded-after", metavar="INSTANT", help=f"Recorded since then. {_INSTANT}", rich_help_panel=_FILTERS
+    ),
+]
+RecordedBefore = Annotated[
+    str | None,
+    typer.Option("--recorded-before", metavar="INSTANT", help="Recorded before then.", rich_help_panel=_FILTERS),
+]
+
+def examples(*lines: str) -> str:
+    """The examples at the end of a command's help."""
+    return "[bold]Examples[/bold]\n" + "\n".join(f"  {escape(line)}" for line in lines)
+
+
+def content_of(text: str) -> str:
+    """The text itself, or stdin for ``-``. Raises `InvalidInput` for bytes that are no text."""
+    if text != "-":
+        return text
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - None where it was closed
+        raise InvalidInput("content", "is to be read from stdin, which is closed")
+    # Not through the text layer: it would decode by the locale, and hand on what it cannot decode.
+    data = sys.stdin.buffer.read(4 * IMPORT_CONTENT_LIMIT + 1)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidInput("content", "is not text in UTF-8", "Convert it first, for example with iconv") from None
+
+
+def metadata_of(given: Sequence[str] | None) -> dict[str, Any] | None:
+    """Metadata from JSON objects and ``key=value`` pairs. A value that reads as JSON is taken as JSON."""
+    if not given:
+        return None
+    found: dict[str, Any] = {}
+    for one in given:
+        for key, value in _pairs(one):
+            if key in found:
+                raise InvalidInput("metadata", f"gives the key {key[:64]!r} twice")
+            found[key] = value
+    return found
+
+
+def value_of(text: str) -> Any:
+    """A setting's value: JSON where it reads as JSON, else the text itself."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _pairs(one: str) -> list[tuple[str, Any]]:
+    if one.lstrip().startswith("{"):
+        try:
+            return list(json.loads(one, parse_constant=_no_constant).items())
+        except (ValueError, RecursionError):
+            raise InvalidInput("metadata", "is not a JSON object", """Write {"key": "value"} or key=value""") from None
+    key, equals, value = one.partition("=")
+    if not equals or not key.strip():
+        raise InvalidInput("metadata", "must be key=value or a JSON object")
+    return [(key.strip(), value_of(value))]
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)

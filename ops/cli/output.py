@@ -1,0 +1,130 @@
+"""What reaches a terminal or a pipe: text that can do no harm, JSON that stays JSON, colour only where it shows.
+
+Memories hold whatever somebody wrote. Shown as it is, an escape sequence would move the reader's cursor and a
+bracket would be read as Rich's markup; so text is made harmless first and never parsed.
+"""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1: escape sequences begin with these
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks: text shown in another order than it has
+    "\u2028\u2029\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+_NOT_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
+_PIPE_WIDTH = 120
+"""Columns where nobody looks: Rich would take 80 and fold more than needed."""
+
+
+def shown(text: object) -> str:
+    """Text with every control character spelt out, such as ``␛`` for an escape and ``<U+202E>`` for a reversal."""
+    return _CONTROL.sub(_spelt, str(text).replace("\r\n", "\n"))
+
+
+def one_line(text: object) -> str:
+    """The same, on one line."""
+    return " ".join(shown(text).split())
+
+
+def safe(text: object, style: str = "") -> Text:
+    """Text for Rich: harmless, and not parsed as markup."""
+    return Text(shown(text), style=style)
+
+
+def moment(instant: datetime | None) -> str:
+    """An instant for people, in UTC."""
+    return "–" if instant is None else f"{instant.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def as_json(document: Any) -> str:
+    """One JSON document. What a terminal could act on is escaped, which changes nothing for whoever parses it."""
+    text = json.dumps(document, ensure_ascii=not _speaks_utf8(), indent=2, default=_plain)
+    return _NOT_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+class Printer:
+    """Where a command prints: answers to the output, everything else to the error stream."""
+
+    def __init__(self, *, json_only: bool = False) -> None:
+        self.json_only = json_only
+
+    @cached_property
+    def out(self) -> Console:
+        """The console of answers."""
+        return _console(stderr=False)
+
+    @cached_property
+    def err(self) -> Console:
+        """The console of progress, notes and errors."""
+        return _console(stderr=True)
+
+    def answer(self, document: Any, *readable: RenderableType) -> None:
+        """Print an answer: the document with ``--json``, the readable form without."""
+        if self.json_only:
+            self.document(document)
+            return
+        for one in readable:
+            self.out.print(one)
+
+    def document(self, document: Any) -> None:
+        """Print a JSON document."""
+        write(as_json(document))
+
+    def line(self, *parts: str | Text) -> None:
+        """One line that is never folded or cut, so that ids can be copied whole."""
+        self.out.print(Text.assemble(*parts), soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """A remark beside the answer; nothing with ``--json``."""
+        if not self.json_only:
+            self.err.print(safe(text), soft_wrap=True)
+
+    @property
+    def watched(self) -> bool:
+        """Whether somebody watches progress on a terminal."""
+        return not self.json_only and self.err.is_terminal
+
+
+def write(text: str) -> None:
+    """Write a line to the output as it is."""
+    if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - None where it was closed
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _PIPE_WIDTH
+    return console
+
+
+def _speaks_utf8() -> bool:
+    encoding = getattr(sys.stdout, "encoding", None) or ""
+    return encoding.lower().replace("-", "") in ("utf8", "utf8sig")
+
+
+def _spelt(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"<U+{code:04X}>"
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if isinstance(value, Mapping | list | tuple):
+        return value
+    return value.isoformat() if isinstance(value, datetime) else str(value)

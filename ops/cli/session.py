@@ -1,0 +1,127 @@
+"""One run of the command line: what the global options say, and the way to an open memory."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Collection, Generator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .output import Printer
+
+if TYPE_CHECKING:
+    from ...handlers.workers import Role
+    from ..local import Memory
+    from ..settings import Settings
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, and errors as JSON on stderr.")]
+"""The option every command has."""
+VIEWS = ("live_memory", "review_queue", "memory_history")
+_PATIENCE_SECONDS = 20.0
+"""How long a read model may stand still before a read gives up waiting for it."""
+
+
+@dataclass
+class Session:
+    """What stands before the verb, and ``--json`` behind it."""
+
+    data_dir: Path | None = None
+    tenant: str | None = None
+    actor: str | None = None
+    json_only: bool = False
+
+    @classmethod
+    def of(cls, context: typer.Context, json_only: bool) -> "Session":
+        """The session of a command."""
+        session = context.find_object(cls) or cls()
+        session.json_only = json_only
+        return session
+
+    @cached_property
+    def printer(self) -> Printer:
+        """Where this command prints."""
+        return Printer(json_only=self.json_only)
+
+    @cached_property
+    def settings(self) -> "Settings":
+        """Options over environment over file. Raises `Misconfigured`."""
+        from ..settings import Settings
+
+        return Settings.load(data_dir=self.data_dir, tenant=self.tenant, actor=self.actor)
+
+    @contextlib.contextmanager
+    def open(self, roles: "Collection[Role]" = (), *, ensure: bool = True) -> "Generator[Memory]":
+        """The memory, with the background roles that this command needs.
+
+        They run here only when no background worker of this data directory runs them already.
+        """
+        from ..local import Memory
+        from .background import runs_everything
+
+        needed = () if runs_everything(self.settings) else roles
+        with Memory.open(self.settings, needed, ensure=ensure) as memory:
+            yield memory
+
+    @contextlib.contextmanager
+    def reading(self, *views: str) -> "Generator[Memory]":
+        """The memory, once these read models hold all that is on record: also what another process just wrote."""
+        with self.open(("views",)) as memory:
+            self.catch_up(memory, views or VIEWS)
+            yield memory
+
+    def catch_up(self, memory: "Memory", views: Collection[str]) -> None:
+        """Wait for read models, for as long as they move. Raises `NotCaughtUp`."""
+        with contextlib.ExitStack() as stack:
+            show: Callable[[str], None] | None = None
+            if self.printer.watched:
+                status = self.printer.err.status("")
+
+                def started(text: str) -> None:
+                    status.update(text)
+                    status.start()
+
+                stack.callback(status.stop)
+                show = started
+            memory.run(_caught_up(memory, views, show))
+
+
+async def _caught_up(memory: "Memory", views: Collection[str], show: Callable[[str], None] | None) -> None:
+    from ...domain.errors import NotCaughtUp
+    from ...projections.runner import read_progress
+
+    database, head = memory.asyncio.engine.database, await memory.asyncio.engine.log.head()
+    for name in views:
+        reached, deadline = -1, 0.0
+        while True:
+            async with database.connection() as connection:
+                progress = await read_progress(connection, name)
+            now = asyncio.get_running_loop().time()
+            if progress.position >= head:
+                break
+            if progress.position > reached:
+                reached, deadline = progress.position, now + _PATIENCE_SECONDS
+            elif now > deadline:
+                raise NotCaughtUp(
+                    f"the read model {name} stands still at position {progress.position} of {head}; "
+                    "see what is wrong with: lethelog doctor",
+                    read_model=name,
+                    position=head,
+                )
+            elif show is not None and now > deadline - _PATIENCE_SECONDS + 0.5:
+                show(f"{name} reads the log: {progress.position} of {head}")
+            await asyncio.sleep(0.02)
+    memory.asyncio.position = max(memory.asyncio.position, head)
+
+
+def fields(**values: Any) -> dict[str, Any]:
+    """Those arguments that were given."""
+    return {name: value for name, value in values.items() if value not in (None, [], ())}
+
+
+def debugging() -> bool:
+    """Whether the reader wants to see how an error came about."""
+    return bool(os.environ.get("LETHELOG_DEBUG"))

@@ -1,0 +1,253 @@
+"""Selects what a forgetting pass will ask about, from the read models alone (behaviour.md 1.16).
+
+Reads one snapshot: live memory, the neighbour cache (`neighbours.refresh` comes first), and the review queue for
+what was asked before. What blocks a question, and what opens it again:
+
+* a pair, once asked, until either side's freshness moves, whatever came of it (settlement 8);
+* a memory with an open proposal on it, and one that an open proposal names as the newer side, as a single;
+* a memory whose proposal was rejected, as a single until its freshness moves, and as the older side of a pair
+  with anything that was on record when it was rejected (settlement 9);
+* a memory whose proposal was applied and that is live all the same, as a single until its freshness moves;
+* a memory that was kept, as a single until its freshness moves or one recorded later is among its nearest
+  (settlement 8).
+
+A withdrawn proposal blocks nothing: it was taken back undecided so that the next pass may look again
+(settlement 6).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+from ..domain.candidates import Chosen, Pair, Stale, choose
+from ..domain.errors import NotCaughtUp
+from ..domain.events import CandidateItem
+from ..domain.policy import PAIR_TYPES, STALE_TYPES, ForgettingPolicy
+from ..streams.database import Connection, Database
+from .live_memory import LIVE
+from .neighbours import ensure
+from .projection import LIVE_SCHEMA
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedItem:
+    """One question. Of a pair, ``newer`` holds the one newer memory; of a single, up to three neighbours."""
+
+    ref: str
+    kind: Literal["pair", "single"]
+    memory_id: UUID
+    """The memory a verdict is about: of a pair, the older one."""
+    newer: tuple[UUID, ...]
+    similarity: tuple[float, ...]
+    """Cosine of each newer memory."""
+    rank: int | None
+    """Of a pair: the newer memory's place among the nearest of the older one, from 1."""
+    seen: dict[UUID, int]
+    """State version of every memory shown (settlement 5)."""
+
+    def recorded(self) -> CandidateItem:
+        """As the pass's event keeps it."""
+        return CandidateItem(
+            ref=self.ref,
+            memory_id=self.memory_id,
+            newer=self.newer,
+            similarity=self.similarity,
+            seen=self.seen,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a run asks, pairs first, and how much there was to choose from."""
+
+    items: tuple[SelectedItem, ...]
+    stale_singles: int
+    """Singles that qualified, before the cap and before pairs took some of them."""
+    pairs: int
+    """Pairs that qualified, before one judgment per memory and the cap."""
+    position: int
+    """Position of live memory that the neighbour lists were true for."""
+    stale_before: datetime
+    """Memories fresh before this instant, strictly, are stale."""
+
+
+async def select_candidates(
+    database: Database,
+    tenant: UUID,
+    policy: ForgettingPolicy,
+    *,
+    now: datetime,
+    floor: float,
+    schema: str = LIVE_SCHEMA,
+) -> Selection:
+    """The questions of one run. ``floor`` is the cosine from which on a pair is worth asking about.
+
+    Raises `NotCaughtUp` when the tenant's neighbours were never made, and `Unavailable`.
+    """
+    await ensure(database, schema)
+    stale_before = now - timedelta(days=policy.stale_window_days)
+    async with database.transaction() as connection:
+        await connection.execute("set transaction isolation level repeatable read, read only")
+        cursor = await connection.execute(
+            f"select position from {schema}.candidate_marks where tenant = %s", (tenant,)
+        )
+        mark = await cursor.fetchone()
+        if mark is None:
+            raise NotCaughtUp("the neighbours of this tenant were never made; refresh them first")
+        found = _Found(connection, tenant, schema, stale_before)
+        pairs = await found.pairs(policy, floor)
+        singles = await found.singles(policy.singles_cap + 2 * policy.pairs_cap)
+    chosen = choose(singles, pairs, singles_cap=policy.singles_cap, pairs_cap=policy.pairs_cap)
+    return Selection(
+        items=_items(chosen, found.versions),
+        stale_singles=found.stale_singles,
+        pairs=found.qualified_pairs,
+        position=mark[0],
+        stale_before=stale_before,
+    )
+
+
+def _items(chosen: Chosen, versions: dict[UUID, int]) -> tuple[SelectedItem, ...]:
+    items: list[SelectedItem] = []
+    for one in chosen.pairs:
+        pair = one.pair
+        seen = {memory_id: versions[memory_id] for memory_id in (pair.older, pair.newer)}
+        items.append(SelectedItem(one.ref, "pair", pair.older, (pair.newer,), (pair.similarity,), pair.rank, seen))
+    for one in chosen.singles:
+        single = one.single
+        seen = {memory_id: versions[memory_id] for memory_id in (single.memory_id, *single.newer)}
+        items.append(
+            SelectedItem(one.ref, "single", single.memory_id, single.newer, single.similarity, None, seen)
+        )
+    return tuple(items)
+
+
+class _Found:
+    """Runs the two queries inside one snapshot and gathers what they say beside the candidates."""
+
+    def __init__(self, connection: Connection, tenant: UUID, schema: str, stale_before: datetime) -> None:
+        self._connection = connection
+        self._tenant = tenant
+        self._schema = schema
+        self._stale_before = stale_before
+        self.versions: dict[UUID, int] = {}
+        self.stale_singles = 0
+        self.qualified_pairs = 0
+
+    async def pairs(self, policy: ForgettingPolicy, floor: float) -> list[Pair]:
+        """The best pairs in order, as many as may be needed to fill the cap."""
+        limit = max(1, policy.pairs_cap * policy.pair_neighbours * 4)
+        while True:
+            cursor = await self._connection.execute(
+                _PAIRS.format(schema=self._schema),
+                {
+                    "tenant": self._tenant,
+                    "types": list(PAIR_TYPES),
+                    "neighbours": policy.pair_neighbours,
+                    "floor": floor,
+                    "stale_before": self._stale_before,
+                    "limit": limit,
+                },
+            )
+            rows = await cursor.fetchall()
+            self.qualified_pairs = rows[0][-1] if rows else 0
+            pairs = [Pair(*row[:6]) for row in rows]
+            # Pairs that share a memory fall out, so the first rows may not do; more of them can only follow.
+            filled = len(choose((), pairs, singles_cap=0, pairs_cap=policy.pairs_cap).pairs) == policy.pairs_cap
+            if filled or len(rows) == self.qualified_pairs:
+                for row in rows:
+                    self.versions |= {row[0]: row[6], row[1]: row[7]}
+                return pairs
+            limit *= 4
+
+    async def singles(self, limit: int) -> list[Stale]:
+        """The most stale singles, most stale first."""
+        cursor = await self._connection.execute(
+            _SINGLES.format(schema=self._schema),
+            {
+                "tenant": self._tenant,
+                "types": list(STALE_TYPES),
+                "stale_before": self._stale_before,
+                "limit": max(1, limit),
+            },
+        )
+        rows = await cursor.fetchall()
+        self.stale_singles = rows[0][-1] if rows else 0
+        for row in rows:
+            self.versions |= {row[0]: row[6]}
+            self.versions |= dict(zip(row[4] or (), row[7] or (), strict=True))
+        return [Stale(row[0], row[1], row[2], row[3], tuple(row[4] or ()), tuple(row[5] or ())) for row in rows]
+
+
+_LIVE_ROWS = f"""
+    live as materialized (
+        select memory_id, memory_type, scope, project, state_version, fresh_at, recorded_at, occurred_at,
+            pinned or verified as guarded, derived_from, predecessor
+        from {{schema}}.live_memory where tenant = %(tenant)s and memory_type = any(%(types)s) and {LIVE}
+    )"""
+
+_PAIRS = f"""
+    with {_LIVE_ROWS}, listed as (
+        select n.memory_id as older, p.newer, p.similarity, p.rank
+        from {{schema}}.candidate_neighbours n,
+            rows from (unnest(n.pair_ids), unnest(n.pair_similarities)) with ordinality p(newer, similarity, rank)
+        where n.tenant = %(tenant)s and n.memory_type = any(%(types)s)
+            and p.rank <= %(neighbours)s and p.similarity >= %(floor)s
+    ), asked as (
+        select least(a, b) as one, greatest(a, b) as other, max(created_at) as at,
+            bool_or(status = 'proposed') as open
+        from (
+            select coalesce(pair_older, memory_id) as a, coalesce(pair_newer, related_id) as b, created_at, status
+            from {{schema}}.review_queue where tenant = %(tenant)s and status <> 'withdrawn'
+        ) q where b is not null group by 1, 2
+    ), rejected as (
+        select memory_id, max(decided_at) as at from {{schema}}.review_queue
+        where tenant = %(tenant)s and status = 'rejected' group by memory_id
+    )
+    select o.memory_id, w.memory_id, o.memory_type, o.fresh_at < %(stale_before)s, rank::int, similarity,
+        o.state_version, w.state_version, count(*) over ()
+    from listed join live o on o.memory_id = older join live w on w.memory_id = newer
+        left join asked a on a.one = least(older, newer) and a.other = greatest(older, newer)
+        left join rejected r on r.memory_id = older and r.at > o.fresh_at
+    where w.memory_type = o.memory_type and w.scope = o.scope and w.project is not distinct from o.project
+        and (a.at is null or not (a.open or a.at > greatest(o.fresh_at, w.fresh_at)))
+        and (r.at is null or w.recorded_at > r.at)
+        and w.predecessor is distinct from older and o.predecessor is distinct from newer
+        and not (w.derived_from ? older::text or o.derived_from ? newer::text)
+    order by 4 desc, rank, similarity desc, older, newer
+    limit %(limit)s
+"""
+
+_SINGLES = f"""
+    with {_LIVE_ROWS}, stale as (
+        select * from live where fresh_at < %(stale_before)s
+            and not exists (
+                select from {{schema}}.review_queue q where q.tenant = %(tenant)s and q.memory_id = live.memory_id
+                    and (q.status = 'proposed' or q.status in ('rejected', 'applied') and q.decided_at > fresh_at))
+            and not exists (
+                select from {{schema}}.review_queue q
+                where q.tenant = %(tenant)s and q.related_id = live.memory_id and q.status = 'proposed')
+    ), kept as (
+        select memory_id, max(created_at) as at from {{schema}}.review_queue
+        where tenant = %(tenant)s and status = 'dismissed' group by memory_id
+    ), near as (
+        select n.memory_id, array_agg(w.memory_id order by p.rank) as ids,
+            array_agg(p.similarity order by p.rank) as similarities,
+            array_agg(w.state_version order by p.rank) as versions, max(w.recorded_at) as latest
+        from stale s join {{schema}}.candidate_neighbours n on n.tenant = %(tenant)s and n.memory_id = s.memory_id,
+            rows from (unnest(n.single_ids), unnest(n.single_similarities))
+                with ordinality p(newer, similarity, rank)
+            join live w on w.memory_id = p.newer
+        where w.memory_type = s.memory_type and w.scope = s.scope
+        group by n.memory_id
+    )
+    select s.memory_id, s.memory_type, s.fresh_at, s.guarded, near.ids, near.similarities, s.state_version,
+        near.versions, count(*) over ()
+    from stale s left join near using (memory_id)
+        left join kept k on k.memory_id = s.memory_id and k.at > s.fresh_at
+    where (k.at is null or near.latest > k.at)
+        and (near.ids is not null or not (s.guarded or s.memory_type = 'blocker'))
+    order by s.fresh_at, s.memory_id
+    limit %(limit)s
+"""

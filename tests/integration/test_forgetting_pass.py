@@ -1,0 +1,446 @@
+"""The forgetting pass over a real broker (behaviour.md 1.16, settlements 6 to 13)."""
+
+import asyncio
+from datetime import timedelta
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from lethelog.domain.errors import Conflict, InvalidInput, Misconfigured, NotFound, StaleProposal
+from lethelog.domain.judging import NoVerdict, PairItem
+from lethelog.domain.policy import ForgettingPolicy
+from lethelog.domain.proposal import check_related
+from lethelog.domain.thresholds import no_thresholds
+from lethelog.handlers.forgetting.requesting import Passes, due_at
+from lethelog.handlers.workers import Workers
+
+from .passes import ToldJudge, finish, old, pass_settings, run_pass, sure, working
+
+
+async def queue(world, **query):
+    return (await world.reviewing.list(world.caller, {"status": "proposed", **query})).proposals
+
+
+async def test_a_stale_memory_becomes_a_proposal_and_nothing_else_changes(judging_world, broker):
+    """Proposal is inert: all reads before and after staging are equal."""
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    fresh = await old(world, "The office moved to Porto", days=3)
+    before = (await world.search("deploys"), await world.get(stale))
+    done = await run_pass(world, broker, ToldJudge(sure("archive", 0.9)))
+    assert (done.phase, done.items, done.judged, done.proposed) == ("completed", 1, 1, {"archive": 1})
+    [proposal] = await queue(world)
+    assert (proposal.memory_id, proposal.action, proposal.kind) == (stale, "archive", "retention")
+    assert (proposal.probability, proposal.judge, proposal.model) == (pytest.approx(0.9), "told:1", "told-1.0")
+    assert proposal.unselected and not proposal.stale
+    assert proposal.seen == {stale: 1}
+    assert (await world.search("deploys"), await world.get(stale)) == before
+    assert (await world.get(fresh)).status == "active"
+
+
+async def test_a24_below_the_threshold_is_dismissed_with_its_real_action_and_never_listed(judging_world, broker, database_url):
+    """A24, behaviour.md 1.16."""
+    stale = await old(judging_world, "Deploys go to Fly.io")
+    done = await run_pass(judging_world, broker, ToldJudge(sure("archive", 0.8499)))
+    assert (done.proposed, done.dismissed) == ({}, {"archive": 1})
+    page = await judging_world.reviewing.list(judging_world.caller, {})
+    assert (page.total, page.proposals) == (0, ())
+    with psycopg.connect(database_url) as connection:
+        row = connection.execute("select status, action, round(probability::numeric, 4), memory_id from lethelog_views.review_queue").fetchone()
+    assert row is not None and (row[0], row[1], float(row[2]), row[3]) == ("dismissed", "archive", 0.8499, stale)
+
+
+async def test_a25_a_pair_conflict_stands_on_the_older_memory_and_names_the_newer(judging_world, broker):
+    """A25, A27: accepting a conflict changes no memory."""
+    world = judging_world
+    older = await old(world, "The HQ is in Porto", days=20, memory_type="fact")
+    newer = await old(world, "The HQ is in Turin", days=10, memory_type="fact")
+    await run_pass(world, broker, ToldJudge(sure("conflict", 0.60)))
+    [proposal] = await queue(world)
+    assert (proposal.action, proposal.memory_id, proposal.related_id) == ("conflict", older, newer)
+    assert proposal.judged_pair == (older, newer)
+    before = (await world.get(older), await world.get(newer))
+    async with working(world, broker, pass_settings(ToldJudge()), roles={"views"}):
+        decided = await world.reviewing.accept(world.caller, {"proposal_id": proposal.id, "comment": "ask Lena"})
+    assert (decided.proposal.status, decided.changed, decided.proposal.comment) == ("applied", (), "ask Lena")
+    assert (await world.get(older), await world.get(newer)) == before
+
+
+def test_a26_a_related_memory_stands_exactly_on_supersede_and_conflict():
+    """A26."""
+    with pytest.raises(InvalidInput):
+        check_related("archive", uuid4())
+    with pytest.raises(InvalidInput):
+        check_related("supersede", None)
+    check_related("conflict", uuid4())
+
+
+async def test_a26_the_queue_itself_refuses_a_row_that_breaks_that_rule(judging_world, broker, database_url):
+    """A26, on the database."""
+    await old(judging_world, "Deploys go to Fly.io")
+    await run_pass(judging_world, broker, ToldJudge(sure("archive")))
+    with psycopg.connect(database_url) as connection, pytest.raises(psycopg.errors.CheckViolation):
+        connection.execute("update lethelog_views.review_queue set related_id = memory_id")
+
+
+async def test_accepting_a_supersede_closes_the_older_memory_and_withdraws_its_siblings(judging_world, broker):
+    """1.14.5, settlement 6, F31."""
+    world = judging_world
+    older = await old(world, "Deploys go to Fly.io, region ams")
+    newer = await old(world, "Deploys go to Hetzner, region fsn", days=10)
+    await run_pass(world, broker, ToldJudge(sure("supersede_older")))
+    [supersede] = await queue(world)
+    world.clock.forward(days=40)
+    both = ToldJudge(lambda item: "conflict" if isinstance(item, PairItem) else next(iter(item.options)))
+    await world.commands.reaffirm(world.caller, {"memory_id": older})
+    await world.commands.reaffirm(world.caller, {"memory_id": newer})
+    world.clock.forward(days=40)
+    await run_pass(world, broker, both)
+    proposals = await queue(world)
+    assert {p.action for p in proposals} == {"supersede", "conflict"}
+    async with working(world, broker, pass_settings(ToldJudge()), roles={"views"}):
+        decided = await world.reviewing.accept(world.caller, {"proposal_id": supersede.id})
+    assert decided.changed == (older,)
+    assert decided.withdrawn == tuple(p.id for p in proposals if p.id != supersede.id)
+    view = await world.get(older)
+    assert (view.status, view.superseded_by, view.edge) == ("superseded", newer, "supersedes")
+    assert await world.search("deploys go to") == [newer, older]
+    assert await queue(world) == ()
+
+
+async def test_f31_a_proposal_whose_memory_moved_on_is_stale_and_withdrawn_by_the_next_pass(judging_world, broker):
+    """Settlement 6: 409 with both versions, it stays open, and the next pass takes it back."""
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    await run_pass(world, broker, ToldJudge(sure("archive")))
+    [proposal] = await queue(world)
+    await world.commands.pin(world.caller, {"memory_id": stale})
+    await world.catch_up()
+    with pytest.raises(StaleProposal) as refused:
+        await world.reviewing.accept(world.caller, {"proposal_id": proposal.id})
+    assert (refused.value.details["seen_version"], refused.value.details["current_version"]) == (1, 2)
+    [shown] = await queue(world)
+    assert shown.stale and shown.status == "proposed"
+    await run_pass(world, broker, ToldJudge())
+    assert await queue(world) == ()
+    withdrawn = (await world.reviewing.list(world.caller, {"status": "withdrawn"})).proposals
+    assert [(p.id, p.withdrawn_because) for p in withdrawn] == [(proposal.id, "stale")]
+
+
+async def test_f32_two_reviewers_at_once_have_one_effect(judging_world, broker):
+    """F32."""
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    await run_pass(world, broker, ToldJudge(sure("archive")))
+    [proposal] = await queue(world)
+    async with working(world, broker, pass_settings(ToldJudge()), roles={"views"}):
+        results = await asyncio.gather(
+            *(world.reviewing.accept(world.caller, {"proposal_id": proposal.id}) for _ in range(5)), return_exceptions=True
+        )
+    assert sum(not isinstance(r, Exception) for r in results) == 1
+    assert all(isinstance(r, Conflict) for r in results if isinstance(r, Exception))
+    history = (await world.reading.history(world.caller, {"memory_id": stale})).entries
+    assert [e.event for e in history].count("memory.archived") == 1
+
+
+async def test_a_decided_proposal_cannot_be_decided_again(judging_world, broker):
+    """Decision finality."""
+    world = judging_world
+    await old(world, "Deploys go to Fly.io")
+    await run_pass(world, broker, ToldJudge(sure("archive")))
+    [proposal] = await queue(world)
+    async with working(world, broker, pass_settings(ToldJudge()), roles={"views"}):
+        await world.reviewing.reject(world.caller, {"proposal_id": proposal.id, "key": "k"})
+        again = await world.reviewing.reject(world.caller, {"proposal_id": proposal.id, "key": "k"})
+        assert again.proposal.status == "rejected"
+        with pytest.raises(Conflict):
+            await world.reviewing.accept(world.caller, {"proposal_id": proposal.id})
+
+
+async def test_a34_a_rejected_memory_is_left_alone_until_its_freshness_moves(judging_world, broker):
+    """A34, settlement 9: no single question for any action, but the pair may still come up."""
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    await run_pass(world, broker, ToldJudge(sure("archive")))
+    [proposal] = await queue(world)
+    async with working(world, broker, pass_settings(ToldJudge()), roles={"views"}):
+        await world.reviewing.reject(world.caller, {"proposal_id": proposal.id})
+    judge = ToldJudge()
+    await run_pass(world, broker, judge)
+    assert judge.calls == []
+    await world.commands.reaffirm(world.caller, {"memory_id": stale})
+    world.clock.forward(days=31)
+    judge = ToldJudge()
+    await run_pass(world, broker, judge)
+    assert judge.judged == {stale}
+
+
+async def test_a28_a_keep_is_asked_again_after_a_reaffirm_and_another_window(judging_world, broker):
+    """A28."""
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    first, second, third = ToldJudge(), ToldJudge(), ToldJudge()
+    await run_pass(world, broker, first)
+    await run_pass(world, broker, second)
+    await world.commands.reaffirm(world.caller, {"memory_id": stale})
+    world.clock.forward(days=31)
+    await run_pass(world, broker, third)
+    assert [judge.judged for judge in (first, second, third)] == [{stale}, set(), {stale}]
+
+
+async def test_f31_the_same_pass_again_without_changes_proposes_nothing(judging_world, broker):
+    """F31: the second run raises 0."""
+    world = judging_world
+    for n in range(6):
+        await old(world, f"Deploys of service {n} go to Fly.io", days=40 + n)
+    first = await run_pass(world, broker, ToldJudge(sure("archive_older")))
+    assert first.proposed
+    second = ToldJudge(sure("archive_older"))
+    done = await run_pass(world, broker, second)
+    proposed_about = {p.memory_id for p in await queue(world)}
+    assert not (second.judged & proposed_about) and done.proposed.get("archive", 0) + len(first.proposed) >= 1
+
+
+async def test_a29_twelve_items_share_a_call_where_the_policy_says_so(judging_world, broker):
+    """A29 on a real pass."""
+    world = judging_world
+    await world.engine.tenants.set_policy(world.caller.tenant, ForgettingPolicy(items_per_call=12), world.caller.actor)
+    for n in range(10):
+        await old(world, f"Entirely different matter number {n}", project=f"p{n}")
+    judge = ToldJudge()
+    done = await run_pass(world, broker, judge)
+    assert done.judged == 10 and [len(call.items) for call in judge.calls] == [10]
+
+
+async def test_a32_an_opt_in_withdrawn_between_two_calls_stops_the_second(judging_world, broker):
+    """A32: nothing more is sent, and the rest stays unjudged on the record."""
+    world = judging_world
+    for n in range(3):
+        await old(world, f"Entirely different matter number {n}", project=f"p{n}")
+    judge = ToldJudge()
+
+    def withdraw(item):
+        judge.withdrawing = asyncio.ensure_future(
+            world.engine.tenants.set_judgment(world.caller.tenant, False, world.caller.actor)
+        )
+        return next(iter(item.options))
+
+    judge.opinion = withdraw
+    judge.released = asyncio.Event()
+    settings = pass_settings(judge)
+    async with working(world, broker, settings):
+        view = await Passes(world.engine, settings).request(world.caller)
+        await judge.asked.wait()
+        await world.engine.tenants.set_judgment(world.caller.tenant, False, world.caller.actor)
+        judge.released.set()
+        done = await finish(world, settings, view)
+    assert len(judge.calls) == 1
+    assert (done.judged, done.refused) == (1, 2)
+
+
+async def test_a33_with_the_flag_off_the_scheduled_pass_reads_nothing(judging_world):
+    """A33."""
+    passes = Passes(judging_world.engine, pass_settings(ToldJudge(), enabled=False))
+
+    class Untouched:
+        def __getattr__(self, name):
+            raise AssertionError(f"{name} was read")
+
+    passes._engine = Untouched()
+    assert await passes.request_scheduled(judging_world.caller.tenant, judging_world.clock.now) is None
+
+
+async def test_f31_the_scheduled_pass_of_a_day_is_one_however_often_it_is_asked_for(judging_world, broker):
+    """Settlement 7."""
+    world = judging_world
+    settings = pass_settings(ToldJudge(), enabled=True)
+    passes = Passes(world.engine, settings)
+    day = world.clock.now.date()
+    assert await passes.request_scheduled(world.caller.tenant, due_at(day) - timedelta(seconds=1)) is None
+    asked = await asyncio.gather(*(passes.request_scheduled(world.caller.tenant, due_at(day)) for _ in range(5)))
+    [pass_id] = [one for one in asked if one is not None]
+    with pytest.raises(Conflict) as refused:
+        await passes.request(world.caller)
+    assert refused.value.details["pass_id"] == pass_id
+    async with working(world, broker, settings):
+        await finish(world, settings, await passes.show(world.caller, {"pass_id": pass_id}))
+    assert await passes.request_scheduled(world.caller.tenant, due_at(day) + timedelta(hours=3)) is None
+    assert await passes.request_scheduled(world.caller.tenant, due_at(day + timedelta(days=1))) is not None
+
+
+async def test_without_the_opt_in_nothing_is_selected_or_sent(world, broker):
+    """Settlement 13."""
+    with pytest.raises(Conflict, match="judgment on"):
+        await Passes(world.engine, pass_settings(ToldJudge())).request(world.caller)
+
+
+async def test_a_judge_without_thresholds_says_why_it_proposes_nothing(judging_world):
+    """Settlement 12, judges: there is no silent fallback."""
+    judge = ToldJudge()
+    with pytest.raises(Misconfigured, match="thresholds"):
+        await Passes(judging_world.engine, pass_settings(judge, thresholds=no_thresholds(judge.identity))).request(judging_world.caller)
+    silent = ToldJudge(unavailable_because="no judge is configured")
+    with pytest.raises(Misconfigured, match="no judge is configured"):
+        await Passes(judging_world.engine, pass_settings(silent)).request(judging_world.caller)
+
+
+async def test_f24_f34_a_judge_that_answers_nothing_leaves_the_item_unjudged_and_asked_again_next_time(judging_world, broker):
+    """F24, F34: no verdict is ever guessed; the other items still count."""
+    world = judging_world
+    mute = await old(world, "Entirely different matter one", project="a")
+    heard = await old(world, "Another matter altogether", project="b")
+    judge = ToldJudge(lambda item: NoVerdict("malformed_reply") if item.memory.memory_id == mute else next(iter(item.options)))
+    done = await run_pass(world, broker, judge)
+    assert (done.judged, done.refused, done.proposed) == (1, 1, {})
+    history = (await world.reading.history(world.caller, {"memory_id": mute})).entries
+    assert [(e.event, e.detail["reason"]) for e in history[1:]] == [("verdict.refused", "malformed_reply")]
+    again = ToldJudge()
+    await run_pass(world, broker, again)
+    assert again.judged == {mute} and heard not in again.judged
+
+
+async def test_a_judge_that_is_down_is_retried_and_then_refused(judging_world, broker, monkeypatch):
+    """F24: no verdict on failure; the pass ends and says so."""
+    monkeypatch.setattr("lethelog.handlers.forgetting.judge_worker.DELIVERIES_BEFORE_GIVING_UP", 2)
+    stale = await old(judging_world, "Deploys go to Fly.io")
+    judge = ToldJudge(down=True)
+    done = await run_pass(judging_world, broker, judge)
+    assert (done.judged, done.refused) == (0, 1) and len(judge.calls) == 2
+    history = (await judging_world.reading.history(judging_world.caller, {"memory_id": stale})).entries
+    assert history[-1].detail["reason"] == "judge_unavailable"
+
+
+async def test_over_budget_nothing_more_is_sent(judging_world, broker):
+    """Behaviour.md 1.16: over budget is rejected, not billed."""
+    world = judging_world
+    await world.engine.tenants.set_policy(world.caller.tenant, ForgettingPolicy(judge_calls_per_day=2), world.caller.actor)
+    for n in range(4):
+        await old(world, f"Entirely different matter number {n}", project=f"p{n}")
+    judge = ToldJudge()
+    done = await run_pass(world, broker, judge)
+    assert (len(judge.calls), done.judged, done.refused) == (2, 2, 2)
+    budget = await world.engine.tenants.budget(world.caller.tenant, done.requested_at.date())
+    assert (len(budget.reserved), len(budget.settled)) == (2, 2)
+
+
+async def test_f29_a_slow_pass_never_overwrites_what_was_written_meanwhile(judging_world, broker):
+    """F29: the judge is held; a revision and a new memory are written; both stand, and no stale proposal applies."""
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    judge = ToldJudge(sure("archive"), released=asyncio.Event())
+    settings = pass_settings(judge)
+    async with working(world, broker, settings):
+        view = await Passes(world.engine, settings).request(world.caller)
+        await judge.asked.wait()
+        revised = (await world.commands.revise(world.caller, {"memory_id": stale, "content": "Deploys go to Hetzner"})).memory.id
+        added = await world.remember("Backups go to Backblaze")
+        judge.released.set()
+        await finish(world, settings, view)
+        [proposal] = await queue(world)
+        assert proposal.stale
+        with pytest.raises(StaleProposal):
+            await world.reviewing.accept(world.caller, {"proposal_id": proposal.id})
+    assert [(await world.get(one)).status for one in (stale, revised, added)] == ["superseded", "active", "active"]
+
+
+async def test_a_memory_that_changed_between_selection_and_judging_is_not_judged(judging_world, broker):
+    """F29: the item is refused and comes back as what it is now."""
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    judge = ToldJudge(sure("archive"))
+    settings = pass_settings(judge)
+    async with working(world, broker, settings, roles={"views", "relay", "passes"}):
+        view = await Passes(world.engine, settings).request(world.caller)
+        passes = Passes(world.engine, settings)
+        async with asyncio.timeout(20):
+            while (await passes.show(world.caller, {"pass_id": view.id})).phase != "dispatched":
+                await asyncio.sleep(0.02)
+        await world.commands.archive(world.caller, {"memory_id": stale})
+        async with working(world, broker, settings, roles={"judge"}):
+            done = await finish(world, settings, view)
+    assert judge.calls == [] and (done.judged, done.refused) == (0, 1)
+
+
+async def test_two_judge_processes_share_the_tasks_of_one_pass(judging_world, broker):
+    """Competing consumers: every item once, both take part."""
+    world = judging_world
+    await world.engine.tenants.set_policy(world.caller.tenant, ForgettingPolicy(singles_cap=60), world.caller.actor)
+    for n in range(60):
+        await old(world, f"Entirely different matter number {n}", project=f"p{n}")
+    first, second = ToldJudge(metered=False), ToldJudge(metered=False)
+    settings = pass_settings(first)
+    async with (
+        working(world, broker, settings, roles={"views", "relay", "passes"}),
+        working(world, broker, settings, roles={"judge"}),
+        working(world, broker, pass_settings(second), roles={"judge"}),
+    ):
+        done = await finish(world, settings, await Passes(world.engine, settings).request(world.caller))
+    assert done.judged == 60
+    assert first.calls and second.calls and not (first.judged & second.judged)
+
+
+async def test_with_the_broker_stopped_nothing_is_judged_and_the_queue_stays_right(judging_world, broker):
+    """Design.md 7.4: writes go on, the queue is right, and the pass goes on when the broker is back."""
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    judge = ToldJudge(sure("archive"))
+    settings = pass_settings(judge)
+    nowhere = type(broker)("nats://nobody@127.0.0.1:9", broker.prefix)
+    view = await Passes(world.engine, settings).request(world.caller)
+    async with working(world, nowhere, settings):
+        other = await world.remember("Written without a broker")
+        assert await world.search("written without a broker") == [other]
+        assert (await Passes(world.engine, settings).show(world.caller, {"pass_id": view.id})).phase == "requested"
+    assert judge.calls == [] and await queue(world) == ()
+    async with working(world, broker, settings):
+        await finish(world, settings, view)
+    assert [p.memory_id for p in await queue(world)] == [stale]
+
+
+async def test_f38_neighbours_and_proposals_never_cross_tenants(judging_world, broker):
+    """F38: the same sentences in two tenants; each pass shows its own only."""
+    world = judging_world
+    mine = await old(world, "Deploys go to Fly.io")
+    other = await world.another_caller()
+    theirs = (await world.commands.remember(other, {"topic": "d", "content": "Deploys go to Fly.io canary", "memory_type": "decision", "occurred_at": world.clock.now - timedelta(days=9)})).memory.id
+    judge = ToldJudge(sure("archive"))
+    await run_pass(world, broker, judge)
+    shown = " ".join(request.state for request in judge.calls)
+    assert judge.judged == {mine} and "canary" not in shown
+    [proposal] = await queue(world)
+    with pytest.raises(NotFound):
+        await world.reviewing.accept(other, {"proposal_id": proposal.id})
+    assert (await world.reviewing.list(other, {})).total == 0
+    assert (await world.reading.list(other, {})).memories[0].id == theirs
+
+
+async def test_f21_a_pinned_memory_gets_only_a_conflict(judging_world, broker):
+    """F21, settlement 10."""
+    world = judging_world
+    allergy = await old(world, "Severe shellfish allergy", days=90, memory_type="fact", pinned=True)
+    await old(world, "Ate shrimp at dinner, no shellfish allergy reaction", days=10, memory_type="fact")
+    judge = ToldJudge(sure("supersede_older"))
+    await run_pass(world, broker, judge)
+    offered = [list(item.options) for request in judge.calls for item in request.items]
+    assert offered == [["keep_both", "conflict"]]
+    assert await queue(world) == () and (await world.get(allergy)).status == "active"
+
+
+async def test_workers_close_cleanly_while_a_judge_is_held(judging_world, broker):
+    """Nothing is lost: another process finishes the pass."""
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    held = ToldJudge(sure("archive"), released=asyncio.Event())
+    settings = pass_settings(held)
+    workers = Workers(world.engine, broker=broker, passes=settings)
+    await workers.open()
+    view = await Passes(world.engine, settings).request(world.caller)
+    await held.asked.wait()
+    closing = asyncio.ensure_future(workers.close())
+    await asyncio.sleep(0)
+    held.released.set()
+    await closing
+    async with working(world, broker, pass_settings(ToldJudge(sure("archive")))):
+        await finish(world, settings, view)
+    assert [p.memory_id for p in await queue(world)] == [stale]
