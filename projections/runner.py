@@ -108,7 +108,10 @@ class ProjectionRunner:
         """Apply pages until the target position; for whoever holds the leadership. Returns the position."""
         position = await self.position()
         while position < target:
-            position = await self._step(position, upto=target)
+            try:
+                position = await self._step(position, upto=target)
+            except _MovedMeanwhile:
+                position = await self._current_position()
         return position
 
     async def _follow(self) -> None:

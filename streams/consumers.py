@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from ..domain.errors import LethelogError, Unavailable
 from . import cloudevents, parking
 from .broker import (
     BrokerSettings,
+    close,
     connection_options,
     jetstream,
     keep_reconnecting,
@@ -37,6 +39,8 @@ PULL_SECONDS = 1.0
 """How long one request for a message waits. Also how late a worker notices that the broker is back."""
 CHECK_SECONDS = 5.0
 """How often durables are compared with what they should be; at once when a worker meets trouble."""
+_LOST_SECONDS = 10.0
+"""After this long without the broker a connection is made anew, since a client may have given up reconnecting."""
 _STALLED_AFTER = 3
 _LONGEST_PAUSE = 5.0
 _LOG = logging.getLogger(__name__)
@@ -197,6 +201,7 @@ class Consumers:
     async def _supervise(self) -> None:
         pause = 0.2
         while True:
+            began = time.monotonic()
             try:
                 if self._broker is None:
                     await self._start()
@@ -207,9 +212,9 @@ class Consumers:
             except Exception as error:
                 self.problem = type(error).__name__
                 _LOG.warning("consumers start over: %s", type(error).__name__)
-            else:
-                pause = 0.2
             await self._stop()
+            if time.monotonic() - began > _LOST_SECONDS:
+                pause = 0.2
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
@@ -217,6 +222,7 @@ class Consumers:
         """Compare and mend until starting over is the better way; returns then."""
         assert self._broker is not None
         client = self._broker.connection
+        heard = time.monotonic()
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._trouble.wait(), CHECK_SECONDS)
@@ -224,11 +230,14 @@ class Consumers:
             if client.is_closed:
                 return
             if not client.is_connected:
-                # It reconnects by itself and its subscriptions with it.
+                # It reconnects by itself and its subscriptions with it. Handlers at work are not cut short for it.
                 self.problem = "the broker does not answer; is NATS running?"
+                if time.monotonic() - heard > _LOST_SECONDS and not self._rule.running.total():
+                    return
                 await asyncio.sleep(0.1)
                 self._trouble.set()
                 continue
+            heard = time.monotonic()
             try:
                 for change in await self._topology().ensure(client):
                     _LOG.warning("%s was %s", change.what, change.kind)
@@ -261,8 +270,12 @@ class Consumers:
         with contextlib.suppress(nats.errors.Error, OSError, TimeoutError, ExceptionGroup):
             await asyncio.gather(*(s.stop() for s in broker.subscribers))
         await self._rule.settled()
+        client = broker._connection  # pyright: ignore[reportPrivateUsage] - the property raises before it is made
         with contextlib.suppress(nats.errors.Error, OSError, TimeoutError, ExceptionGroup):
             await broker.stop()
+        # Draining needs a connection; without one the client would go on reconnecting for ever.
+        if client is not None and not client.is_closed:
+            await close(client)
 
 
 async def _undecoded(message: NatsMessage) -> NatsMessage:

@@ -120,6 +120,7 @@ class Relay:
                 self._pause = min(self._pause * 2, _LONGEST_PAUSE)
         finally:
             self.leading = False
+            self.problem = None
 
     async def _session(self) -> None:
         """Carry events over one connection until something is wrong with it. Raises `Unavailable` then."""

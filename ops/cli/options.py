@@ -180,7 +180,7 @@ def content_of(text: str) -> str:
 
 
 def metadata_of(given: Sequence[str] | None) -> dict[str, Any] | None:
-    """Metadata from JSON objects and ``key=value`` pairs. A value that reads as JSON is taken as JSON."""
+    """Metadata from JSON objects and ``key=value`` pairs, whose values are text."""
     if not given:
         return None
     found: dict[str, Any] = {}
@@ -209,7 +209,7 @@ def _pairs(one: str) -> list[tuple[str, Any]]:
     key, equals, value = one.partition("=")
     if not equals or not key.strip():
         raise InvalidInput("metadata", "must be key=value or a JSON object")
-    return [(key.strip(), value_of(value))]
+    return [(key.strip(), value)]
 
 
 def _no_constant(name: str) -> Any:

@@ -4,11 +4,12 @@ Memories hold whatever somebody wrote. Shown as it is, an escape sequence would 
 bracket would be read as Rich's markup; so text is made harmless first and never parsed.
 """
 
+import contextlib
 import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -89,6 +90,15 @@ class Printer:
         """A remark beside the answer; nothing with ``--json``."""
         if not self.json_only:
             self.err.print(safe(text), soft_wrap=True)
+
+    @contextlib.contextmanager
+    def waiting(self, text: str) -> Generator[None]:
+        """Say what is waited for, while the block runs, to whoever watches."""
+        if self.watched:
+            with self.err.status(text):
+                yield
+        else:
+            yield
 
     @property
     def watched(self) -> bool:

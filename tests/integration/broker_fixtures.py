@@ -13,15 +13,14 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import nats
-from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.js.api import AckPolicy, ConsumerConfig
-
 from lethelog.domain import events as e
 from lethelog.ops.embedded.binaries import find_nats_server
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.log import Appended, Log, NewEvent, Unit
 from lethelog.streams.payloads import Actor, Envelope
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.api import AckPolicy, ConsumerConfig
 
 TENANT = uuid4()
 SECRET = "the deploy password is hunter2"
@@ -44,9 +43,22 @@ class OwnNats:
         shutil.rmtree(ports, ignore_errors=True)
         ports.mkdir(parents=True)
         self._process = subprocess.Popen(
-            [find_nats_server(), "-js", "-sd", self._folder / "store", "-a", "127.0.0.1", "-p", str(self._port),
-             "--auth", "token", "--ports_file_dir", ports],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [
+                find_nats_server(),
+                "-js",
+                "-sd",
+                self._folder / "store",
+                "-a",
+                "127.0.0.1",
+                "-p",
+                str(self._port),
+                "--auth",
+                "token",
+                "--ports_file_dir",
+                ports,
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         deadline = time.monotonic() + 20
         while not (found := [f for f in ports.iterdir() if f.stat().st_size]):
@@ -69,7 +81,9 @@ class OwnNats:
             self.kill()
 
 
-async def eventually(condition: Callable[[], Awaitable[object] | object], what: str, seconds: float = 20.0) -> None:
+async def eventually(
+    condition: Callable[[], Awaitable[object] | object], what: str, seconds: float = 20.0
+) -> None:
     """Wait until a condition holds; fail with its name after a deadline."""
     deadline = time.monotonic() + seconds
     while True:
@@ -87,11 +101,19 @@ def envelope() -> Envelope:
 def remembering(stream: UUID | None = None, content: str = SECRET) -> Unit:
     stream = stream or uuid4()
     event = e.MemoryRemembered(
-        memory_type="fact", scope="personal", topic="deploys", content=content, producer="user", trust="user",
+        memory_type="fact",
+        scope="personal",
+        topic="deploys",
+        content=content,
+        producer="user",
+        trust="user",
         occurred_at=datetime(2026, 3, 1, 9, tzinfo=UTC),
     )
     return Unit(
-        tenant=TENANT, subject=stream, events=[NewEvent(stream, 1, event)], envelope=envelope(),
+        tenant=TENANT,
+        subject=stream,
+        events=[NewEvent(stream, 1, event)],
+        envelope=envelope(),
         new_keys=frozenset({stream}),
     )
 

@@ -77,11 +77,12 @@ class ToldJudge:
         return found
 
 
-def sure(key: str, chance: float = 1.0) -> Opinion:
-    """The same key for every item that offers it, keep for the others."""
+def sure(action: str, chance: float = 1.0) -> Opinion:
+    """The same action for every item that offers it, keep for the others."""
 
     def opinion(item: Item):
-        if key not in item.options:
+        key = next((option for option in item.options if option.startswith(action)), None)
+        if key is None:
             return keep(item)
         rest = (1.0 - chance) / (len(item.options) - 1)
         return {option: chance if option == key else rest for option in item.options}

@@ -4,12 +4,11 @@ import asyncio
 import time
 
 import pytest
-from nats.js.api import ConsumerConfig, StreamConfig
-
 from lethelog.domain.errors import Misconfigured, Unavailable
 from lethelog.streams.broker import BrokerSettings, connect
 from lethelog.streams.tasks import TaskPublisher
 from lethelog.streams.topology import Change, Durable, Topology
+from nats.js.api import ConsumerConfig, StreamConfig
 
 from .broker_fixtures import connected
 
@@ -30,12 +29,15 @@ async def test_what_is_missing_is_made_once(settings: BrokerSettings):
     topology = Topology(settings, durables(settings))
     stream = settings.stream
     assert await topology.drift() == [
-        f"stream {stream('events')} is missing", f"stream {stream('tasks')} is missing",
+        f"stream {stream('events')} is missing",
+        f"stream {stream('tasks')} is missing",
         f"stream {stream('parked')} is missing",
-        f"durable queue-view of {stream('events')} is missing", f"durable tasks-judge of {stream('tasks')} is missing",
+        f"durable queue-view of {stream('events')} is missing",
+        f"durable tasks-judge of {stream('tasks')} is missing",
     ]
     assert await topology.ensure() == [
-        Change("created", f"stream {stream('events')}"), Change("created", f"stream {stream('tasks')}"),
+        Change("created", f"stream {stream('events')}"),
+        Change("created", f"stream {stream('tasks')}"),
         Change("created", f"stream {stream('parked')}"),
         Change("created", f"durable queue-view of {stream('events')}"),
         Change("created", f"durable tasks-judge of {stream('tasks')}"),
@@ -53,8 +55,14 @@ async def test_streams_keep_what_they_are_for(settings: BrokerSettings):
     await Topology(settings).ensure()
     client = await connected(settings)
     js = client.jetstream()
-    events, tasks, parked = [(await js.stream_info(settings.stream(k))).config for k in ("events", "tasks", "parked")]
-    assert (events.subjects, events.retention, events.storage) == ([f"{settings.prefix}.events.>"], "limits", "file")
+    events, tasks, parked = [
+        (await js.stream_info(settings.stream(k))).config for k in ("events", "tasks", "parked")
+    ]
+    assert (events.subjects, events.retention, events.storage) == (
+        [f"{settings.prefix}.events.>"],
+        "limits",
+        "file",
+    )
     assert (events.max_age, tasks.max_age, parked.max_age) == (7 * 24 * 3600, 0, 0)
     assert (tasks.subjects, tasks.retention) == ([f"{settings.prefix}.tasks.>"], "workqueue")
     assert {c.duplicate_window for c in (events, tasks, parked)} == {120}
@@ -93,7 +101,8 @@ async def test_what_someone_changed_on_the_server_is_put_back(settings: BrokerSe
     config = (await js.consumer_info(tasks, "tasks-judge")).config
     await js.add_consumer(tasks, config.evolve(ack_wait=1, max_deliver=3))
     assert await topology.drift() == [
-        f"durable tasks-judge of {tasks} differs in ack_wait", f"durable tasks-judge of {tasks} differs in max_deliver"
+        f"durable tasks-judge of {tasks} differs in ack_wait",
+        f"durable tasks-judge of {tasks} differs in max_deliver",
     ]
     await topology.ensure()
     config = (await js.consumer_info(tasks, "tasks-judge")).config
@@ -111,11 +120,16 @@ async def test_a_difference_no_update_can_mend_names_the_way_out(settings: Broke
     await js.delete_stream(tasks)
     await Topology(settings).ensure()
     events = settings.stream("events")
-    await js.add_consumer(events, ConsumerConfig(
-        durable_name="queue-view", filter_subject=settings.event_filter("proposal.*"), deliver_policy="new"
-    ))
+    await js.add_consumer(
+        events,
+        ConsumerConfig(
+            durable_name="queue-view", filter_subject=settings.event_filter("proposal.*"), deliver_policy="new"
+        ),
+    )
     with pytest.raises(Misconfigured, match=f"durable queue-view of {events} has another deliver_policy"):
-        await Topology(settings, [Durable("queue-view", "events", (settings.event_filter("proposal.*"),))]).ensure()
+        await Topology(
+            settings, [Durable("queue-view", "events", (settings.event_filter("proposal.*"),))]
+        ).ensure()
     await client.close()
 
 

@@ -1,13 +1,13 @@
 """Handlers get every message until they are done with it, and only a broken message is set aside."""
 
 import asyncio
+import itertools
 import json
 import time
 from collections import Counter
 from uuid import uuid4
 
 import pytest
-
 from lethelog.domain.errors import Unavailable
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
@@ -133,7 +133,12 @@ async def test_an_event_that_cannot_be_read_is_set_aside_and_the_next_one_comes(
     await append(log, 1)
     await eventually(lambda: seen == [1, 2], "the readable events are handled")
     first, second = await parked(settings)
-    assert (first["error"], first["durable"], first["sequence"], first["deliveries"]) == ("UnreadableEvent", "view", 2, 1)
+    assert (first["error"], first["durable"], first["sequence"], first["deliveries"]) == (
+        "UnreadableEvent",
+        "view",
+        2,
+        1,
+    )
     assert (second["error"], second["sequence"], second["subject"]) == ("UnknownEvent", 3, good.subject)
     assert "position" not in first
     await consumers.close()
@@ -143,7 +148,9 @@ async def test_an_event_that_cannot_be_read_is_set_aside_and_the_next_one_comes(
 # --- failing, putting off, ending ---------------------------------------------------------------------------------
 
 
-async def test_a_failing_event_is_retried_then_parked_without_its_content_and_others_go_on(log, settings, carried, caplog):
+async def test_a_failing_event_is_retried_then_parked_without_its_content_and_others_go_on(
+    log, settings, carried, caplog
+):
     tries: list[float] = []
     done = []
 
@@ -158,7 +165,7 @@ async def test_a_failing_event_is_retried_then_parked_without_its_content_and_ot
     await append(log, 3)
     await eventually(lambda: consumers.rule.outcomes["view", "parked"] == 1, "the event is parked")
     assert done == [1, 3]
-    gaps = [later - earlier for earlier, later in zip(tries, tries[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in itertools.pairwise(tries)]
     assert len(tries) == 3 and 0.09 < gaps[0] < 0.3 < gaps[1] < 0.8
     client = await connected(settings)
     [message] = await stored(client, settings, "parked")
@@ -166,7 +173,11 @@ async def test_a_failing_event_is_retried_then_parked_without_its_content_and_ot
     told = json.loads(message.data)
     assert message.subject == f"{settings.prefix}.parked.view"
     assert {k: told[k] for k in ("durable", "error", "position", "deliveries", "sequence", "stream")} == {
-        "durable": "view", "error": "ValueError", "position": 2, "deliveries": 3, "sequence": 2,
+        "durable": "view",
+        "error": "ValueError",
+        "position": 2,
+        "deliveries": 3,
+        "sequence": 2,
         "stream": settings.stream("events"),
     }
     assert SECRET.encode() not in message.data and SECRET not in caplog.text
@@ -191,7 +202,9 @@ async def test_putting_off_is_not_failing(settings):
         await consumers.open([TaskSubscription("judge", handle, policy=policy)])
         await publisher.publish_task("judge", {}, "later")
         await publisher.publish_task("judge", {}, "down")
-        await eventually(lambda: consumers.rule.outcomes["tasks-judge", "handled"] == 2, "both are done in the end")
+        await eventually(
+            lambda: consumers.rule.outcomes["tasks-judge", "handled"] == 2, "both are done in the end"
+        )
     assert tries == {"later": 6, "down": 6}
     assert await parked(settings) == []
     await consumers.close()
@@ -338,7 +351,11 @@ async def test_a_task_published_twice_under_one_id_is_done_once(settings):
         assert await publisher.publish_task("embed", {"n": 2}, "a:1") is True
         await publisher.publish_task("judge", {"n": 3}, "last")
     await eventually(lambda: len(done) == 3, "all tasks are done")
-    assert sorted(done) == [("embed", "a:1", {"n": 2}, 1), ("judge", "a:1", {"n": 1}, 1), ("judge", "last", {"n": 3}, 1)]
+    assert sorted(done) == [
+        ("embed", "a:1", {"n": 2}, 1),
+        ("judge", "a:1", {"n": 1}, 1),
+        ("judge", "last", {"n": 3}, 1),
+    ]
     await consumers.close()
 
 

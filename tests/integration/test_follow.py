@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 
 import pytest
-
 from lethelog.domain.errors import Unavailable
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.follow import follow
@@ -71,7 +70,10 @@ async def test_without_keys_personal_text_stays_closed(log, settings, carried):
     async with contextlib.aclosing(follow(settings, start="all")) as events:
         [event] = await take(events, 1)
     assert (event.name, event.event.memory_type, event.event.content, event.event.topic) == (
-        "memory.remembered", "fact", None, None
+        "memory.remembered",
+        "fact",
+        None,
+        None,
     )
 
 
@@ -84,7 +86,9 @@ async def test_only_the_names_asked_for_are_followed(log, settings, carried):
                 await anext(events)
 
 
-async def test_following_goes_on_through_a_killed_and_an_emptied_broker(log, database, tail, own_nats, broker_prefix):
+async def test_following_goes_on_through_a_killed_and_an_emptied_broker(
+    log, database, tail, own_nats, broker_prefix
+):
     settings = BrokerSettings(own_nats.url, broker_prefix)
     relay = Relay(database, tail, settings)
     await relay.open()

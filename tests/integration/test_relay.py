@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-
 from lethelog.domain import events as e
 from lethelog.streams import payloads
 from lethelog.streams.broker import BrokerSettings
@@ -62,7 +61,9 @@ async def test_every_event_is_carried_once_in_order_and_sealed(log, database, ta
     assert not [m for m in messages if SECRET.encode() in m.data]
 
 
-async def test_a_new_event_is_carried_when_it_is_announced_and_not_at_the_next_poll(log, database, tail, settings, monkeypatch):
+async def test_a_new_event_is_carried_when_it_is_announced_and_not_at_the_next_poll(
+    log, database, tail, settings, monkeypatch
+):
     monkeypatch.setattr("lethelog.streams.reader.POLL_SECONDS", 60.0)
     relay = Relay(database, tail, settings)
     await relay.open()
@@ -129,7 +130,9 @@ async def test_nothing_is_missed_while_many_write(log, database, tail, settings)
     await relay.close()
 
 
-async def test_writes_go_on_without_the_broker_and_are_carried_when_it_is_back(log, database, tail, own_nats, broker_prefix):
+async def test_writes_go_on_without_the_broker_and_are_carried_when_it_is_back(
+    log, database, tail, own_nats, broker_prefix
+):
     settings = BrokerSettings(own_nats.url, broker_prefix)
     relay = Relay(database, tail, settings)
     await relay.open()
@@ -159,7 +162,9 @@ async def test_a_relay_started_before_its_broker_waits_for_it(log, database, tai
     await relay.close()
 
 
-async def test_a_broker_killed_while_events_stream_ends_with_each_once(log, database, tail, own_nats, broker_prefix):
+async def test_a_broker_killed_while_events_stream_ends_with_each_once(
+    log, database, tail, own_nats, broker_prefix
+):
     settings = BrokerSettings(own_nats.url, broker_prefix)
     await append(log, 2000)
     relay = Relay(database, tail, settings)
@@ -239,7 +244,9 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def test_a_relay_process_killed_in_full_flight_is_followed_by_another(log, database, database_url, tail, settings):
+async def test_a_relay_process_killed_in_full_flight_is_followed_by_another(
+    log, database, database_url, tail, settings
+):
     await append(log, 2000)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _RELAY_PROCESS, database_url, settings.url, settings.prefix
@@ -293,7 +300,9 @@ async def test_two_leaders_at_once_harm_nothing(log, database, tail, settings, m
         await relay.close()
 
 
-async def test_a_log_put_back_from_a_backup_is_not_carried_over_a_newer_stream(log, database, database_url, tail, settings):
+async def test_a_log_put_back_from_a_backup_is_not_carried_over_a_newer_stream(
+    log, database, database_url, tail, settings
+):
     relay = Relay(database, tail, settings)
     await relay.open()
     await append(log, 10)

@@ -10,7 +10,6 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-
 from lethelog.domain import events as e
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.log import Log, NewEvent, Unit
@@ -140,32 +139,57 @@ async def test_a_gap_that_cannot_be_read_is_told(log, settings, carried, caplog)
 
 async def stage(log: Log, action: str) -> UUID:
     memory, proposal = uuid4(), uuid4()
-    await append_event(log, memory, e.MemoryRemembered(
-        memory_type="fact", scope="personal", topic="deploys", content=SECRET, producer="user", trust="user",
-        occurred_at=datetime(2026, 3, 1, 9, tzinfo=UTC),
-    ), new_keys=frozenset({memory}))
+    await append_event(
+        log,
+        memory,
+        e.MemoryRemembered(
+            memory_type="fact",
+            scope="personal",
+            topic="deploys",
+            content=SECRET,
+            producer="user",
+            trust="user",
+            occurred_at=datetime(2026, 3, 1, 9, tzinfo=UTC),
+        ),
+        new_keys=frozenset({memory}),
+    )
     await append_event(log, proposal, staged(memory, action))
     return memory
 
 
 def staged(memory: UUID, action: str) -> e.ProposalStaged:
-    return e.ProposalStaged.model_validate({
-        "pass_id": uuid4(), "ref": "1", "rule": "single", "action": action, "memory_id": memory, "probability": 0.9,
-        "probabilities": {"keep": 0.1, action: 0.9}, "judge": "stated", "model": "stated-1", "seen": {memory: 1},
-        "evidence_memory": memory, "quote": SECRET, "threshold": 0.8, "verdict_event": uuid4(),
-    })
+    return e.ProposalStaged.model_validate(
+        {
+            "pass_id": uuid4(),
+            "ref": "1",
+            "rule": "single",
+            "action": action,
+            "memory_id": memory,
+            "probability": 0.9,
+            "probabilities": {"keep": 0.1, action: 0.9},
+            "judge": "stated",
+            "model": "stated-1",
+            "seen": {memory: 1},
+            "evidence_memory": memory,
+            "quote": SECRET,
+            "threshold": 0.8,
+            "verdict_event": uuid4(),
+        }
+    )
 
 
 async def append_event(log: Log, stream: UUID, event: e.Event, **more) -> None:
-    await log.append(Unit(
-        tenant=TENANT, subject=stream, events=[NewEvent(stream, 1, event)], envelope=envelope(), **more
-    ))
+    await log.append(
+        Unit(tenant=TENANT, subject=stream, events=[NewEvent(stream, 1, event)], envelope=envelope(), **more)
+    )
 
 
 @contextlib.asynccontextmanager
 async def example(settings: BrokerSettings, file: Path):
     environment = os.environ | {
-        "LETHELOG_BROKER_URL": settings.url, "LETHELOG_BROKER_PREFIX": settings.prefix, "PROPOSALS_DB": str(file)
+        "LETHELOG_BROKER_URL": settings.url,
+        "LETHELOG_BROKER_PREFIX": settings.prefix,
+        "PROPOSALS_DB": str(file),
     }
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(EXAMPLE), env=environment, stdout=asyncio.subprocess.PIPE

@@ -34,7 +34,9 @@ def test_every_reference_leads_somewhere():
 
     def references(part: object) -> list[str]:
         if isinstance(part, dict):
-            return [ref for key, value in part.items() for ref in ([value] if key == "$ref" else references(value))]
+            return [
+                ref for key, value in part.items() for ref in ([value] if key == "$ref" else references(value))
+            ]
         return [ref for value in part for ref in references(value)] if isinstance(part, list) else []
 
     for reference in references(made):

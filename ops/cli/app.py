@@ -1,0 +1,77 @@
+"""The whole command line, put together from its groups of verbs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import demo, doctoring, passes, proposals, reading, review, servers, settings, views, writing
+from .options import examples
+from .session import Session
+
+app = typer.Typer(
+    name="lethelog",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    epilog=examples(
+        'lethelog remember "Deploys go to Hetzner" --type decision',
+        'lethelog search "where do deploys go"',
+        "lethelog settings judgment on && lethelog pass run && lethelog review",
+        "lethelog --data-dir ./memory --actor agent:planner list --json",
+        "lethelog demo",
+    ),
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        from .output import write
+
+        write(f"lethelog {version('lethelog')}")
+        raise typer.Exit
+
+
+@app.callback()
+def lethelog(
+    context: typer.Context,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--data-dir", metavar="PATH", help="Where the embedded servers keep their data (LETHELOG_DATA_DIR)."
+        ),
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="NAME", help="Whose memories (LETHELOG_TENANT).")
+    ] = None,
+    actor: Annotated[
+        str | None,
+        typer.Option(
+            "--actor", metavar="KIND:NAME", help="Who acts: person:ada, agent:planner (LETHELOG_ACTOR)."
+        ),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Long-term memory for AI agents that forgets on the record.
+
+    Servers start by themselves when a command needs them, and stop when nobody uses them; `lethelog up` keeps
+    them up. Every command takes --json.
+    """
+    context.obj = Session(data_dir=data_dir, tenant=tenant, actor=actor)
+
+
+writing.register(app)
+reading.register(app)
+passes.register(app)
+proposals.register(app)
+review.register(app)
+servers.register(app)
+views.register(app)
+settings.register(app)
+doctoring.register(app)
+demo.register(app)

@@ -1,0 +1,206 @@
+"""How a memory, a proposal, a pass and what happened look on a terminal."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from .output import moment, one_line, safe, shown
+
+if TYPE_CHECKING:
+    from ...handlers.views import Chain, History, MemoryView, PassView, ProposalDetail, ProposalView
+
+SIDE_BY_SIDE = 100
+"""Columns from which two memories stand beside each other."""
+_LINES = 12
+_BAR = 24
+_ACTION_STYLE = {"archive": "yellow", "supersede": "cyan", "conflict": "red", "keep": "green"}
+_ACTION_SAYS = {
+    "archive": "put the memory away",
+    "supersede": "let the newer memory replace the older",
+    "conflict": "note that the two contradict each other",
+}
+
+
+def memory_card(view: "MemoryView") -> RenderableType:
+    """Everything about one memory."""
+    table = _facts()
+    for name in type(view).model_fields:
+        value = getattr(view, name)
+        if name in ("content", "topic") or value is None or value is False or value in ((), {}):
+            continue
+        table.add_row(name.replace("_", " "), safe(_said(value)))
+    return Group(safe(one_line(view.topic), "bold"), table, Text(), safe(view.content))
+
+
+def pass_table(view: "PassView") -> RenderableType:
+    """One forgetting pass."""
+    table = _facts()
+    style = {"completed": "green", "failed": "red"}.get(view.phase, "yellow")
+    table.add_row("pass", str(view.id))
+    table.add_row("phase", Text(view.phase, style))
+    if view.failed_because:
+        table.add_row("because", safe(view.failed_because.replace("_", " ")))
+    table.add_row("requested", f"{moment(view.requested_at)} by {view.trigger}")
+    if view.judge is not None:
+        table.add_row("judge", safe(view.judge))
+        table.add_row("embedding", safe(f"{view.embedding_model}, floor {view.floor:g}"))
+    table.add_row("questions", f"{view.items} ({view.stale_singles} stale, {view.pairs} pairs qualified)")
+    if view.phase == "completed":
+        table.add_row("judged", f"{view.judged}" + (f", {view.refused} refused" if view.refused else ""))
+        table.add_row("proposed", _counts(view.proposed))
+        table.add_row("dismissed", _counts(view.dismissed))
+    return table
+
+
+def proposal_line(view: "ProposalView") -> Text:
+    """A proposal on one line, its id whole."""
+    line = Text.assemble(str(view.id), "  ", (f"{view.action:<9}", _ACTION_STYLE.get(view.action, "")))
+    line.append(f"  {view.probability:5.1%}  ", "bold")
+    line.append(f"{moment(view.created_at)}  ", "dim")
+    line.append(view.status, "yellow" if view.status == "proposed" else "dim")
+    for mark, on in (("stale", view.stale), ("unselected thresholds", view.unselected)):
+        if on:
+            line.append(f"  {mark}", "red")
+    return line
+
+
+def proposal_card(detail: "ProposalDetail", console: Console, *, full: bool = False) -> Iterator[RenderableType]:
+    """A proposal as a reviewer needs it: what is proposed, both memories, why, how sure."""
+    view = detail.proposal
+    yield proposal_line(view)
+    yield Text.assemble("proposes to ", (_ACTION_SAYS.get(view.action, view.action), "bold"))
+    quote = view.quote
+    sides = [_side("older" if detail.related else "memory", view.memory_id, detail.memory, quote, full)]
+    if view.related_id is not None:
+        sides.append(_side("newer", view.related_id, detail.related, quote, full))
+    if len(sides) == 2 and console.width >= SIDE_BY_SIDE:
+        grid = Table.grid(expand=True, padding=(0, 1))
+        grid.add_column(ratio=1)
+        grid.add_column(ratio=1)
+        grid.add_row(*sides)
+        yield grid
+    else:
+        yield from sides
+    if quote:
+        yield Text.assemble(("evidence  ", "dim"), "“", safe(one_line(quote), "italic"), "”")
+    yield bars(view, console)
+    judged = f"judged by {one_line(view.judge)} ({one_line(view.model)}), rule {view.rule}, pass {view.pass_id}"
+    yield Text(judged, "dim")
+    if view.stale:
+        yield Text("stale: a memory moved on since, so accepting would be refused", "red")
+    if view.unselected:
+        yield Text("its thresholds were not selected for this judge; look twice", "red")
+    if view.decided_at is not None:
+        by = f" by {one_line(view.decided_by)}" if view.decided_by else ""
+        comment = f": {one_line(view.comment)}" if view.comment else ""
+        yield safe(f"{view.status} {moment(view.decided_at)}{by}{comment}", "bold")
+    elif view.withdrawn_because:
+        yield Text(f"withdrawn: {view.withdrawn_because.replace('_', ' ')}", "bold")
+
+
+def bars(view: "ProposalView", console: Console) -> RenderableType:
+    """The probability map as bars; the mark is the threshold of the proposed action."""
+    full, empty = ("█", "░") if "utf" in console.encoding.lower() else ("#", ".")
+    table = Table.grid(padding=(0, 1))
+    for key, probability in sorted(view.probabilities.items(), key=lambda item: -item[1]):
+        filled = round(probability * _BAR)
+        bar = Text(full * filled + empty * (_BAR - filled), _ACTION_STYLE.get(_action_of(key), ""))
+        note = ""
+        if _action_of(key) == view.action and view.threshold is not None:
+            note = f"threshold {view.threshold:.2f}"
+        table.add_row(safe(one_line(key)), bar, f"{probability:6.1%}", Text(note, "dim"))
+    return table
+
+
+def history_lines(found: "History") -> Iterator[RenderableType]:
+    """What happened to a memory, in order."""
+    for entry in found.entries:
+        head = Text.assemble((f"{entry.position:>7}  ", "dim"), (f"{moment(entry.recorded_at)}  ", "dim"))
+        head.append(entry.event, "bold").append(f"  {one_line(entry.actor)}", "cyan")
+        if entry.judge:
+            head.append(f"  judge {one_line(entry.judge)}", "dim")
+        yield head
+        if entry.new is not None and entry.new != entry.old:
+            yield Text("         ").append_text(safe(one_line(entry.new)))
+        if entry.detail:
+            yield Text("         ").append_text(safe(_details(entry.detail), "dim"))
+
+
+def chain_lines(chain: "Chain") -> Iterator[RenderableType]:
+    """How a proposal came to be, step by step."""
+    for link in chain.links:
+        head = Text.assemble((f"{link.position:>7}  ", "dim"), (f"{moment(link.recorded_at)}  ", "dim"))
+        yield head.append(one_line(link.says)).append(f"  {one_line(link.actor)}", "cyan")
+        yield Text(f"         {link.event} {link.event_id}, cause {link.cause}", "dim")
+
+
+def _side(
+    name: str, memory_id: object, view: "MemoryView | None", quote: str | None, full: bool
+) -> RenderableType:
+    if view is None:
+        return Panel(Text(f"{memory_id}\nno longer there"), title=name, title_align="left")
+    body = safe(view.content)
+    _mark_quote(body, quote)
+    lines = body.split("\n", allow_blank=True)
+    cut = not full and (len(lines) > _LINES or len(body) > 80 * _LINES)
+    if cut:
+        body = Text("\n").join(lines[:_LINES])
+        body.truncate(80 * _LINES)
+        body.append("\n… o shows all of it", "dim")
+    facts = f"{view.memory_type}, {view.status}, {moment(view.occurred_at)}, {view.trust}"
+    if view.project:
+        facts += f", {one_line(view.project)}"
+    if view.pinned or view.verified:
+        facts += ", pinned" * view.pinned + ", verified" * view.verified
+    return Panel(
+        Group(Text(str(view.id), "dim"), Text(facts, "dim"), safe(one_line(view.topic), "bold"), body),
+        title=name,
+        title_align="left",
+    )
+
+
+def _mark_quote(body: Text, quote: str | None) -> None:
+    words = shown(quote).strip() if quote else ""
+    at = body.plain.find(words) if words else -1
+    if at >= 0:
+        body.stylize("black on yellow", at, at + len(words))
+
+
+def _action_of(key: str) -> str:
+    """The action a key of a probability map stands for (behaviour.md 1.16)."""
+    return key.partition("_")[0]
+
+
+def _facts() -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _counts(counts: Mapping[str, int]) -> Text:
+    if not counts:
+        return Text("0")
+    return Text(", ").join(
+        Text.assemble((f"{count} ", "bold"), (action, _ACTION_STYLE.get(action, "")))
+        for action, count in sorted(counts.items())
+    )
+
+
+def _details(detail: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}: {one_line(_said(value))}" for name, value in detail.items())
+
+
+def _said(value: object) -> str:
+    if isinstance(value, datetime):
+        return moment(value)
+    if isinstance(value, tuple | list):
+        return ", ".join(_said(one) for one in value)
+    if value is True:
+        return "yes"
+    return str(value)

@@ -1,0 +1,109 @@
+"""The review queue by single commands; `review` walks it."""
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from . import options as o
+from .cards import proposal_card, proposal_line
+from .session import Json, Session, fields
+
+_ID = "0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11"
+ProposalId = Annotated[str, typer.Argument(metavar="ID", help="Id of a proposal.", show_default=False)]
+Comment = Annotated[
+    str | None, typer.Option("--comment", metavar="TEXT", help="A remark, kept with the decision.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the command line."""
+    group = typer.Typer(no_args_is_help=True, help="List, show and decide what passes propose.")
+    group.command(
+        "list",
+        epilog=o.examples(
+            "lethelog proposals list",
+            "lethelog proposals list --action supersede --json",
+            f"lethelog proposals list --status all --memory {_ID}",
+        ),
+    )(list_proposals)
+    group.command("show", epilog=o.examples(f"lethelog proposals show {_ID}"))(show)
+    group.command("accept", epilog=o.examples(f"lethelog proposals accept {_ID} --comment 'agreed on Monday'"))(accept)
+    group.command("reject", epilog=o.examples(f"lethelog proposals reject {_ID} --comment 'still in force'"))(reject)
+    app.add_typer(group, name="proposals", rich_help_panel="Forget")
+
+
+def list_proposals(
+    context: typer.Context,
+    status: Annotated[
+        str, typer.Option("--status", help="proposed, applied, rejected, withdrawn, or all of them.")
+    ] = "proposed",
+    action: Annotated[o.ProposalAction | None, typer.Option("--action", help="Only this action.")] = None,
+    memory_id: Annotated[
+        str | None, typer.Option("--memory", metavar="ID", help="Only those about this memory.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many, 1 to 100.")] = 25,
+    cursor: Annotated[
+        str | None, typer.Option("--cursor", metavar="TEXT", help="Go on where an earlier page ended.")
+    ] = None,
+    json_only: Json = False,
+) -> None:
+    """List proposals, the oldest first."""
+    query = fields(
+        status=None if status == "all" else status, action=action, memory_id=memory_id, limit=limit, cursor=cursor
+    )
+    session = Session.of(context, json_only)
+    with session.reading("review_queue", "live_memory") as memory:
+        page = memory.proposals(**query)
+    printer = session.printer
+    if printer.json_only:
+        printer.document(page)
+        return
+    for one in page.proposals:
+        printer.line(proposal_line(one))
+        about = f"  memory {one.memory_id}" + (f"  newer {one.related_id}" if one.related_id else "")
+        printer.line(Text(about, "dim"))
+    printer.note(f"{len(page.proposals)} of {page.total}")
+    if page.next_cursor is not None:
+        printer.note(f"more with: --cursor {page.next_cursor}")
+
+
+def show(context: typer.Context, proposal_id: ProposalId, json_only: Json = False) -> None:
+    """Show a proposal with both its memories."""
+    session = Session.of(context, json_only)
+    with session.reading("review_queue", "live_memory") as memory:
+        detail = memory.proposal(proposal_id)
+    session.printer.answer(detail, *proposal_card(detail, session.printer.out, full=True))
+
+
+def accept(
+    context: typer.Context, proposal_id: ProposalId, comment: Comment = None, key: o.Key = None, json_only: Json = False
+) -> None:
+    """Accept a proposal: its effect happens now."""
+    _decide(context, proposal_id, comment, key, json_only, accepted=True)
+
+
+def reject(
+    context: typer.Context, proposal_id: ProposalId, comment: Comment = None, key: o.Key = None, json_only: Json = False
+) -> None:
+    """Reject a proposal: nothing changes, and the question rests until the memory's freshness moves."""
+    _decide(context, proposal_id, comment, key, json_only, accepted=False)
+
+
+def _decide(
+    context: typer.Context, proposal_id: str, comment: str | None, key: str | None, json_only: bool, *, accepted: bool
+) -> None:
+    session = Session.of(context, json_only)
+    # Siblings are found in the queue, so it has to be up to date before the decision.
+    with session.reading("review_queue", "live_memory") as memory:
+        decide = memory.accept if accepted else memory.reject
+        decided = decide(proposal_id, comment=comment, key=key)
+    printer = session.printer
+    if printer.json_only:
+        printer.document(decided)
+        return
+    printer.line(Text("accepted" if accepted else "rejected", "green"), " ", str(decided.proposal.id))
+    for one in decided.changed:
+        printer.line(Text("  changed memory ", "dim"), str(one))
+    for one in decided.withdrawn:
+        printer.line(Text("  withdrawn proposal ", "dim"), str(one))

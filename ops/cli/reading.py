@@ -1,0 +1,226 @@
+"""The verbs that read: search, list, show, history, explain."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from . import options as o
+from .cards import chain_lines, history_lines, memory_card, pass_table, proposal_card
+from .output import Printer, moment, one_line, safe
+from .session import Json, Session, fields
+
+if TYPE_CHECKING:
+    from ...handlers.views import MemoryView
+    from ..local import Memory
+
+_PANEL = "Read"
+_ID = "0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11"
+_STATUS_STYLE = {"active": "green", "superseded": "yellow", "archived": "dim", "expired": "dim"}
+
+AnyId = Annotated[
+    str, typer.Argument(metavar="ID", help="Id of a memory, a proposal or a pass.", show_default=False)
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    app.command(rich_help_panel=_PANEL, epilog=_SEARCH)(search)
+    app.command("list", rich_help_panel=_PANEL, epilog=_LIST)(list_memories)
+    app.command(
+        rich_help_panel=_PANEL, epilog=o.examples(f"lethelog show {_ID}", f"lethelog show {_ID} --json")
+    )(show)
+    app.command(rich_help_panel=_PANEL, epilog=o.examples(f"lethelog history {_ID}"))(history)
+    app.command(rich_help_panel=_PANEL, epilog=o.examples(f"lethelog explain {_ID}"))(explain)
+
+
+_SEARCH = o.examples(
+    'lethelog search "where do deploys go"',
+    'lethelog search "tea or coffee" --user ada --type preference --current --limit 10',
+    'lethelog search "retention" --project site --json',
+)
+
+
+def search(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.", show_default=False)],
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many, 1 to 25.")] = 5,
+    memory_types: o.Types = None,
+    scope: o.OfScope = None,
+    project: o.OfProject = None,
+    no_project: o.NoProject = False,
+    tags: o.OfTags = None,
+    status: o.OfStatus = "retrievable",
+    current: o.Current = False,
+    user_id: o.OfUser = None,
+    agent_id: o.OfAgent = None,
+    run_id: o.OfRun = None,
+    session_id: o.OfSession = None,
+    subject: o.OfSubject = None,
+    recorded_after: o.RecordedAfter = None,
+    recorded_before: o.RecordedBefore = None,
+    json_only: Json = False,
+) -> None:
+    """Find memories by meaning and by words, the best first."""
+    filters = fields(
+        memory_types=memory_types,
+        scope=scope,
+        project=project,
+        no_project=no_project,
+        tags=tags,
+        status=status,
+        current=current,
+        user_id=user_id,
+        agent_id=agent_id,
+        run_id=run_id,
+        session_id=session_id,
+        subject=subject,
+        recorded_after=recorded_after,
+        recorded_before=recorded_before,
+    )
+    session = Session.of(context, json_only)
+    with session.reading("live_memory") as memory:
+        result = memory.search(query, limit=limit, **filters)
+    printer = session.printer
+    if printer.json_only:
+        printer.document(result)
+        return
+    if not result.hits:
+        printer.note("nothing found")
+    for hit in result.hits:
+        _print_short(printer, hit.memory, Text(f"{hit.score:6.3f}  ", "cyan"), superseded=hit.superseded)
+
+
+_LIST = o.examples(
+    "lethelog list",
+    "lethelog list --type decision --project site --limit 100",
+    "lethelog list --status all --tag ops --json",
+)
+
+
+def list_memories(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many, 1 to 100.")] = 25,
+    cursor: Annotated[
+        str | None, typer.Option("--cursor", metavar="TEXT", help="Go on where an earlier page ended.")
+    ] = None,
+    memory_types: o.Types = None,
+    scope: o.OfScope = None,
+    project: o.OfProject = None,
+    no_project: o.NoProject = False,
+    tags: o.OfTags = None,
+    status: o.OfStatus = "retrievable",
+    current: o.Current = False,
+    user_id: o.OfUser = None,
+    agent_id: o.OfAgent = None,
+    run_id: o.OfRun = None,
+    session_id: o.OfSession = None,
+    subject: o.OfSubject = None,
+    recorded_after: o.RecordedAfter = None,
+    recorded_before: o.RecordedBefore = None,
+    json_only: Json = False,
+) -> None:
+    """List memories, the newest first."""
+    filters = fields(
+        memory_types=memory_types,
+        scope=scope,
+        project=project,
+        no_project=no_project,
+        tags=tags,
+        status=status,
+        current=current,
+        user_id=user_id,
+        agent_id=agent_id,
+        run_id=run_id,
+        session_id=session_id,
+        subject=subject,
+        recorded_after=recorded_after,
+        recorded_before=recorded_before,
+    )
+    session = Session.of(context, json_only)
+    with session.reading("live_memory") as memory:
+        page = memory.list(limit=limit, cursor=cursor, **filters)
+    printer = session.printer
+    if printer.json_only:
+        printer.document(page)
+        return
+    for one in page.memories:
+        _print_short(printer, one)
+    printer.note(f"{len(page.memories)} of {page.total}")
+    if page.next_cursor is not None:
+        printer.note(f"more with: --cursor {page.next_cursor}")
+
+
+def show(context: typer.Context, one_id: AnyId, json_only: Json = False) -> None:
+    """Show a memory, a proposal with both its memories, or a pass, by its id."""
+    session = Session.of(context, json_only)
+    with session.reading("live_memory", "review_queue") as memory:
+        found = _any(memory, one_id)
+    from ...handlers.views import MemoryView, PassView
+
+    printer = session.printer
+    if isinstance(found, MemoryView):
+        printer.answer(found, memory_card(found))
+    elif isinstance(found, PassView):
+        printer.answer(found, pass_table(found))
+    else:
+        printer.answer(found, *proposal_card(found, printer.out, full=True))
+
+
+def history(context: typer.Context, memory_id: o.MemoryId, json_only: Json = False) -> None:
+    """Everything that happened to a memory, with who did it and why."""
+    session = Session.of(context, json_only)
+    with session.reading("memory_history") as memory:
+        found = memory.history(memory_id)
+    session.printer.answer(found, *history_lines(found))
+
+
+def explain(
+    context: typer.Context,
+    proposal_id: Annotated[str, typer.Argument(metavar="ID", help="Id of a proposal.", show_default=False)],
+    json_only: Json = False,
+) -> None:
+    """Why a proposal was made and what came of it: pass, verdict, decision, effect."""
+    session = Session.of(context, json_only)
+    with session.reading("review_queue") as memory:
+        chain = memory.explain(proposal_id)
+    session.printer.answer(chain, *chain_lines(chain))
+
+
+def _any(memory: "Memory", one_id: str) -> Any:
+    """Whatever has this id: an id says what it is of."""
+    from ...domain.errors import WrongKind
+
+    try:
+        return memory.get(one_id)
+    except WrongKind as error:
+        if error.details.get("kind") == "proposal":
+            return memory.proposal(one_id)
+        if error.details.get("kind") == "pass":
+            return memory.show_pass(one_id)
+        raise
+
+
+def _print_short(printer: Printer, view: "MemoryView", first: Text | None = None, *, superseded: bool = False) -> None:
+    """Two lines of a memory: what one needs to go on with it, and its text's beginning."""
+    marks = [mark for mark, on in (("pinned", view.pinned), ("verified", view.verified)) if on]
+    status = "superseded" if superseded else view.status
+    printer.line(
+        first or "",
+        str(view.id),
+        Text(f"  {view.memory_type:<10}  {moment(view.occurred_at)}  ", "dim"),
+        Text(status, _STATUS_STYLE.get(status, "red")),
+        Text("".join(f" {mark}" for mark in marks), "cyan"),
+    )
+    text = one_line(view.content)
+    topic = one_line(view.topic)
+    shown = Text("  ").append_text(safe(topic, "bold"))
+    if not text.startswith(topic.removesuffix("…")):
+        shown.append_text(Text("  ")).append_text(safe(text))
+    elif len(text) > len(topic):
+        shown = Text("  ").append_text(safe(text))
+    grid = Table.grid()
+    shown.truncate(max(40, 2 * printer.out.width - 8), overflow="ellipsis")
+    grid.add_row(shown)
+    printer.out.print(grid)

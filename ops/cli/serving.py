@@ -1,0 +1,119 @@
+"""Running the background roles in this process, until somebody stops it."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ...domain.errors import InvalidInput
+from .background import WorkerState
+
+if TYPE_CHECKING:
+    from ...handlers.workers import Role
+    from ...streams.broker import BrokerSettings
+    from ..settings import Settings
+
+
+def roles_of(text: str) -> "frozenset[Role]":
+    """Roles by their names, separated by commas; ``all`` is every one."""
+    from ...handlers.workers import ALL_ROLES
+
+    names = {part.strip() for part in text.split(",") if part.strip()}
+    if names == {"all"}:
+        return ALL_ROLES
+    unknown = names - ALL_ROLES
+    if unknown or not names:
+        known = ", ".join(sorted(ALL_ROLES))
+        raise InvalidInput("roles", "must be names of roles, separated by commas", f"There are: {known}, all")
+    return frozenset(one for one in ALL_ROLES if one in names)
+
+
+def broker_settings(settings: "Settings") -> "BrokerSettings":
+    """How to reach the broker. The embedded one has to be running: join it first."""
+    from ...streams.broker import BrokerSettings
+
+    if settings.broker_url is not None:
+        return BrokerSettings(settings.broker_url.get_secret_value(), settings.broker_prefix)
+    from ..embedded import join
+
+    with join(settings.data_dir) as servers:
+        return BrokerSettings(servers.broker_url, settings.broker_prefix)
+
+
+@asynccontextmanager
+async def running_roles(
+    settings: "Settings", roles: "Collection[Role]", *, judge_concurrency: int
+) -> AsyncGenerator[None]:
+    """Servers, memory and these roles, while the block runs."""
+    from ...handlers.workers import Workers
+    from ..local import open_memory, open_pass_settings
+
+    async with AsyncExitStack() as stack:
+        door = await stack.enter_async_context(await open_memory(settings, ()))
+        passes = open_pass_settings(settings, door.engine)
+        stack.push_async_callback(passes.judge.close)
+        broker = await asyncio.to_thread(broker_settings, settings)
+        workers = Workers(
+            door.engine, broker=broker, passes=passes, roles=roles, judge_concurrency=judge_concurrency
+        )
+        stack.push_async_callback(workers.close)
+        await workers.open()
+        yield
+
+
+async def serve(
+    settings: "Settings",
+    roles: "Collection[Role]",
+    *,
+    judge_concurrency: int,
+    ready: Callable[[], None],
+) -> None:
+    """Run the roles until SIGTERM or SIGINT, then let what runs finish."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    opening = asyncio.ensure_future(stopped.wait())
+    async with AsyncExitStack() as stack:
+        entered = asyncio.ensure_future(
+            stack.enter_async_context(running_roles(settings, roles, judge_concurrency=judge_concurrency))
+        )
+        await asyncio.wait({entered, opening}, return_when=asyncio.FIRST_COMPLETED)
+        if not entered.done():
+            entered.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await entered
+            return
+        await entered
+        ready()
+        await opening
+
+
+def state_of_this_process(settings: "Settings", roles: "Collection[Role]", log: str | None) -> WorkerState:
+    """What the worker's file says about this process."""
+    from importlib.metadata import version
+
+    return WorkerState(
+        pid=os.getpid(),
+        started_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        version=version("lethelog"),
+        roles=tuple(sorted(roles)),
+        embedded=settings.database_url is None and settings.broker_url is None,
+        log=log,
+    )
+
+
+def log_to_stderr() -> None:
+    """Warnings of Lethelog to the error stream; other libraries may log content, so theirs stay out."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger = logging.getLogger(__name__.partition(".")[0])
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

@@ -1,0 +1,104 @@
+"""A tenant's settings: whether it may be judged, and its forgetting policy."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from .options import examples, value_of
+from .output import Printer, safe
+from .session import Json, Session
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group to the command line."""
+    group = typer.Typer(no_args_is_help=True, help="Show and change what may be judged and forgotten.")
+    group.command("show", epilog=examples("lethelog settings show", "lethelog settings show --json"))(show)
+    group.command("judgment", epilog=examples("lethelog settings judgment on", "lethelog settings judgment off"))(
+        judgment
+    )
+    policy = typer.Typer(no_args_is_help=True, help="The forgetting policy.")
+    policy.command(
+        "set",
+        epilog=examples(
+            "lethelog settings policy set stale_window_days=60 pairs_cap=100",
+            "lethelog settings policy set floor=null",
+        ),
+    )(set_policy)
+    group.add_typer(policy, name="policy")
+    app.add_typer(group, name="settings", rich_help_panel="Forget")
+
+
+def show(context: typer.Context, json_only: Json = False) -> None:
+    """Show the tenant's settings and those of this process."""
+    session = Session.of(context, json_only)
+    with session.open() as memory:
+        document = memory.settings().model_dump(mode="json", exclude={"position"})
+    settings = session.settings
+    document["process"] = {
+        "data_dir": str(settings.data_dir),
+        "tenant": settings.tenant,
+        "actor": settings.actor,
+        "embedder": settings.embedder,
+        "judge": settings.judge,
+        "own_database": settings.database_url is not None,
+        "own_broker": settings.broker_url is not None,
+        "broker_prefix": settings.broker_prefix,
+        "forgetting_pass_enabled": settings.forgetting_pass_enabled,
+    }
+    _print(session.printer, document)
+
+
+def judgment(
+    context: typer.Context,
+    state: Annotated[Literal["on", "off"], typer.Argument(help="Whether memories may be judged.", show_default=False)],
+    json_only: Json = False,
+) -> None:
+    """Allow or forbid judging for this tenant; off until somebody allows it, and recorded."""
+    session = Session.of(context, json_only)
+    with session.open() as memory:
+        document = memory.set_judgment(state == "on").model_dump(mode="json", exclude={"position"})
+    _print(session.printer, document)
+
+
+def set_policy(
+    context: typer.Context,
+    changes: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE…", help="What to change; the rest stays.", show_default=False)
+    ],
+    json_only: Json = False,
+) -> None:
+    """Put a changed forgetting policy in force, on the record.
+
+    `lethelog settings show` lists the keys. null gives a value back to its default rule.
+    """
+    wanted: dict[str, Any] = {}
+    for one in changes:
+        name, equals, value = one.partition("=")
+        if not equals or not name.strip():
+            raise typer.BadParameter("must be KEY=VALUE, such as pairs_cap=100", param_hint="KEY=VALUE")
+        if name.strip() in wanted:
+            raise typer.BadParameter(f"gives {name.strip()} twice", param_hint="KEY=VALUE")
+        wanted[name.strip()] = value_of(value.strip())
+    session = Session.of(context, json_only)
+    with session.open() as memory:
+        document = memory.set_policy(wanted).model_dump(mode="json", exclude={"position"})
+    _print(session.printer, document)
+
+
+def _print(printer: Printer, document: dict[str, Any]) -> None:
+    if printer.json_only:
+        printer.document(document)
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    on = document["judgment"]
+    table.add_row("judgment", Text("on", "green") if on else Text("off: nothing is judged or proposed", "yellow"))
+    for name, value in document["policy"].items():
+        table.add_row(name, "by default rule" if value is None else str(value))
+    table.add_row("policy version", str(document["policy_version"]))
+    for name, value in document.get("process", {}).items():
+        table.add_row(name, safe({True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value))
+    printer.out.print(table)

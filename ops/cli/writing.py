@@ -1,0 +1,293 @@
+"""The verbs that write a memory or change one."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from ...domain.fields import Edge
+from . import options as o
+from .output import one_line, safe
+from .session import Json, Session, fields
+
+if TYPE_CHECKING:
+    from ...handlers.views import Written
+    from ..local import Memory
+
+_PANEL = "Write"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    for command, epilog in (
+        (remember, _REMEMBER),
+        (revise, _REVISE),
+        (move, _MOVE),
+        (reaffirm, o.examples("lethelog reaffirm 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11")),
+        (archive, o.examples('lethelog archive 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --reason "no longer used"')),
+        (restore, o.examples("lethelog restore 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11")),
+        (refute, o.examples('lethelog refute 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --reason "was never so"')),
+        (release, o.examples('lethelog release 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --reason "checked, it is true"')),
+        (pin, _PIN),
+        (verify, o.examples("lethelog verify 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11")),
+    ):
+        app.command(rich_help_panel=_PANEL, epilog=epilog)(command)
+
+
+_REMEMBER = o.examples(
+    'lethelog remember "Deploys go to Hetzner" --type decision --project site',
+    "lethelog remember --tag ops --tag on-call --occurred-at 2026-03-01T09:00:00Z - < note.txt",
+    'lethelog remember "Prefers tea" --type preference --user ada --metadata source=chat --json',
+    'lethelog remember -- "-v means verbose here"   # -- before a text that begins with a dash',
+)
+
+
+def remember(
+    context: typer.Context,
+    text: o.Content,
+    topic: o.Topic = None,
+    memory_type: o.Type = None,
+    tags: o.TagList = None,
+    project: o.Project = None,
+    scope: o.Scope = None,
+    metadata: o.Metadata = None,
+    producer: o.AsProducer = None,
+    trust: o.AsTrust = None,
+    core: o.Core = False,
+    pinned: o.Pinned = False,
+    derived_from: o.DerivedFrom = None,
+    user_id: o.User = None,
+    agent_id: o.Agent = None,
+    run_id: o.Run = None,
+    session_id: o.InSession = None,
+    subject: o.Subject = None,
+    occurred_at: o.OccurredAt = None,
+    valid_from: o.ValidFrom = None,
+    valid_to: o.ValidTo = None,
+    expires_at: o.ExpiresAt = None,
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
+    """Remember a text.
+
+    What is remembered already is found instead of written again.
+    """
+    given = fields(
+        topic=topic,
+        memory_type=memory_type,
+        tags=tags,
+        project=project,
+        scope=scope,
+        metadata=o.metadata_of(metadata),
+        producer=producer,
+        trust=trust,
+        core=core or None,
+        pinned=pinned or None,
+        derived_from=derived_from,
+        user_id=user_id,
+        agent_id=agent_id,
+        run_id=run_id,
+        session_id=session_id,
+        subject=subject,
+        occurred_at=occurred_at,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        expires_at=expires_at,
+    )
+    content = o.content_of(text)
+    _write(context, json_only, "remembered", lambda memory: memory.remember(content, key=key, **given))
+
+
+_REVISE = o.examples(
+    'lethelog revise 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 "Deploys go to our own machines since May"',
+    "lethelog revise 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 - --expected-version 2 < new.txt",
+)
+
+
+def revise(
+    context: typer.Context,
+    memory_id: o.MemoryId,
+    text: o.Content,
+    topic: o.Topic = None,
+    memory_type: o.Type = None,
+    tags: o.TagList = None,
+    project: o.Project = None,
+    scope: o.Scope = None,
+    metadata: o.Metadata = None,
+    producer: o.AsProducer = None,
+    trust: o.AsTrust = None,
+    core: o.Core = False,
+    pinned: o.Pinned = False,
+    derived_from: o.DerivedFrom = None,
+    edge: Annotated[
+        Edge | None, typer.Option("--edge", help="Whether it replaces the older one or only adds to it.")
+    ] = None,
+    user_id: o.User = None,
+    agent_id: o.Agent = None,
+    run_id: o.Run = None,
+    session_id: o.InSession = None,
+    subject: o.Subject = None,
+    occurred_at: o.OccurredAt = None,
+    valid_from: o.ValidFrom = None,
+    valid_to: o.ValidTo = None,
+    expires_at: o.ExpiresAt = None,
+    expected_version: o.ExpectedVersion = None,
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
+    """Write the successor of a memory; what is left out is taken from the older one."""
+    given = fields(
+        topic=topic,
+        memory_type=memory_type,
+        tags=tags,
+        project=project,
+        scope=scope,
+        metadata=o.metadata_of(metadata),
+        producer=producer,
+        trust=trust,
+        core=core or None,
+        pinned=pinned or None,
+        derived_from=derived_from,
+        edge=edge,
+        user_id=user_id,
+        agent_id=agent_id,
+        run_id=run_id,
+        session_id=session_id,
+        subject=subject,
+        occurred_at=occurred_at,
+        valid_from=valid_from,
+        valid_to=valid_to,
+        expires_at=expires_at,
+        expected_version=expected_version,
+    )
+    content = o.content_of(text)
+    _write(context, json_only, "revised", lambda memory: memory.revise(memory_id, content, key=key, **given))
+
+
+_MOVE = o.examples(
+    "lethelog move 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --project site --tag ops",
+    "lethelog move 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --no-project --no-tags",
+)
+
+
+def move(
+    context: typer.Context,
+    memory_id: o.MemoryId,
+    scope: o.Scope = None,
+    project: o.Project = None,
+    no_project: Annotated[
+        bool, typer.Option("--no-project", help="Take it out of its project.", rich_help_panel="Fields")
+    ] = False,
+    tags: o.TagList = None,
+    no_tags: Annotated[
+        bool, typer.Option("--no-tags", help="Take all its tags away.", rich_help_panel="Fields")
+    ] = False,
+    expected_version: o.ExpectedVersion = None,
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
+    """File a memory elsewhere: scope, project, tags. Its text stays.
+
+    The tags given replace those it has.
+    """
+    if tags and no_tags:
+        raise typer.BadParameter("cannot be given together with --tag", param_hint="--no-tags")
+    filing = fields(scope=scope, project=project, no_project=no_project or None, expected_version=expected_version)
+    if tags or no_tags:
+        filing["tags"] = tags or []
+    _write(context, json_only, "moved", lambda memory: memory.move(memory_id, key=key, **filing))
+
+
+def reaffirm(context: typer.Context, memory_id: o.MemoryId, key: o.Key = None, json_only: Json = False) -> None:
+    """Say that a memory still holds: it counts as fresh from now on."""
+    _write(context, json_only, "reaffirmed", lambda memory: memory.reaffirm(memory_id, key=key))
+
+
+def archive(
+    context: typer.Context,
+    memory_id: o.MemoryId,
+    reason: o.Reason = None,
+    expected_version: o.ExpectedVersion = None,
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
+    """Put a memory away. It stays readable, and `restore` brings it back."""
+    given: dict[str, Any] = {"reason": reason, "expected_version": expected_version}
+    _write(context, json_only, "archived", lambda memory: memory.archive(memory_id, key=key, **given))
+
+
+def restore(
+    context: typer.Context,
+    memory_id: o.MemoryId,
+    reason: o.Reason = None,
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
+    """Bring back what was archived or suppressed."""
+    _write(context, json_only, "restored", lambda memory: memory.restore(memory_id, reason=reason, key=key))
+
+
+def refute(
+    context: typer.Context,
+    memory_id: o.MemoryId,
+    reason: o.Reason = None,
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
+    """Say that a memory was never true. Its text comes back only into quarantine."""
+    _write(context, json_only, "refuted", lambda memory: memory.refute(memory_id, reason=reason, key=key))
+
+
+def release(
+    context: typer.Context,
+    memory_id: o.MemoryId,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it is let in after all.")],
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
+    """Let a quarantined memory in after all."""
+    _write(context, json_only, "released", lambda memory: memory.release(memory_id, reason=reason, key=key))
+
+
+_PIN = o.examples(
+    "lethelog pin 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11",
+    "lethelog pin 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --off",
+)
+
+
+def pin(
+    context: typer.Context,
+    memory_id: o.MemoryId,
+    off: Annotated[bool, typer.Option("--off", help="No longer protect it.")] = False,
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
+    """Protect a memory from every proposal but conflict."""
+    done = "unpinned" if off else "pinned"
+    _write(context, json_only, done, lambda memory: memory.pin(memory_id, pinned=not off, key=key))
+
+
+def verify(context: typer.Context, memory_id: o.MemoryId, key: o.Key = None, json_only: Json = False) -> None:
+    """Record that a memory was confirmed."""
+    _write(context, json_only, "verified", lambda memory: memory.verify(memory_id, key=key))
+
+
+def _write(
+    context: typer.Context, json_only: bool, done: str, command: "Callable[[Memory], Written]"
+) -> None:
+    session = Session.of(context, json_only)
+    with session.open() as memory:
+        written = command(memory)
+    printer = session.printer
+    if printer.json_only:
+        printer.document(written)
+        return
+    view = written.memory
+    if written.deduplicated:
+        done = "already remembered"
+    elif not written.changed:
+        done = f"already {done}"
+    style = "green" if written.changed and not written.deduplicated else "yellow"
+    printer.line(Text(done, style=style), " ", str(view.id), Text(f"  {view.memory_type}, {view.status}", "dim"))
+    printer.line("  ", safe(one_line(view.topic)))

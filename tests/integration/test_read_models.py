@@ -1,0 +1,194 @@
+"""Read models: equal to their rebuild, safe in the hands of several processes, honest when they stall."""
+
+import asyncio
+from datetime import timedelta
+
+import psycopg
+import pytest
+
+from lethelog.domain.errors import LethelogError, Misconfigured, NotCaughtUp
+from lethelog.projections.live_memory import LiveMemory
+from lethelog.projections.rebuild import Rebuilder
+from lethelog.projections.runner import ProjectionRunner, ensure_tables, wait_for
+
+
+def rebuilder(world, name: str) -> Rebuilder:
+    return Rebuilder(world.engine.database, world.engine.log, world.engine.tail, world.engine.projection(name))
+
+
+async def fill(world) -> list:
+    ids = [await world.remember(f"memory number {n}", tags=[f"t{n % 3}"]) for n in range(30)]
+    for n, one in enumerate(ids[:10]):
+        await (world.commands.archive if n % 2 else world.commands.pin)(world.caller, {"memory_id": one})
+    await world.commands.revise(world.caller, {"memory_id": ids[20], "content": "a successor"})
+    await world.commands.refute(world.caller, {"memory_id": ids[21], "reason": "never"})
+    return ids
+
+
+@pytest.mark.parametrize("name", ["live_memory", "review_queue", "memory_history"])
+async def test_a_read_model_equals_its_rebuild_row_by_row(world, name):
+    await fill(world)
+    await world.catch_up()
+    compared = await rebuilder(world, name).compare()
+    assert compared.equal and compared.position == await world.engine.log.head()
+    if name == "live_memory":
+        assert compared.differences[0].rows == 31
+
+
+async def test_a_comparison_finds_a_row_that_was_tampered_with(world, database_url):
+    ids = await fill(world)
+    await world.catch_up()
+    with psycopg.connect(database_url) as connection:
+        connection.execute("update lethelog_views.live_memory set content = 'forged' where memory_id = %s", (ids[0],))
+    compared = await rebuilder(world, "live_memory").compare()
+    assert not compared.equal
+    assert (compared.differences[0].only_live, compared.differences[0].only_rebuilt) == (1, 1)
+
+
+async def test_a_rebuild_repairs_the_live_view_and_reads_go_on(world, database_url):
+    ids = await fill(world)
+    await world.catch_up()
+    with psycopg.connect(database_url) as connection:
+        connection.execute("delete from lethelog_views.live_memory")
+    reported = []
+    position = await rebuilder(world, "live_memory").rebuild(lambda at, of: reported.append((at, of)))
+    assert position == await world.engine.log.head() and reported[-1][0] == reported[-1][1]
+    assert (await world.get(ids[0])).content == "memory number 0"
+    assert (await rebuilder(world, "live_memory").compare()).equal
+    new = await world.remember("written after the rebuild")
+    assert new in await world.search("written after the rebuild")
+
+
+async def test_writes_during_a_rebuild_are_in_it(world):
+    await fill(world)
+    runners = [asyncio.ensure_future(runner.run()) for runner in world.runners]
+
+    async def write() -> list:
+        return [await world.remember(f"meanwhile {n}") for n in range(20)]
+
+    written, _ = await asyncio.gather(write(), rebuilder(world, "live_memory").rebuild())
+    head = await world.engine.log.head()
+    await wait_for(world.engine.database, "live_memory", head)
+    assert len(await world.reading.get(world.caller, {"ids": written})) == 20
+    compared = await rebuilder(world, "live_memory").compare()
+    assert compared.equal
+    for runner in runners:
+        runner.cancel()
+    await asyncio.gather(*runners, return_exceptions=True)
+
+
+async def test_f40_another_embedding_model_is_refused_until_a_rebuild(world, embedder):
+    """F40: vectors of two models are never mixed; a rebuild needs no judge and no model of language."""
+    first = await world.remember("Deploys go to Hetzner")
+    await world.catch_up()
+
+    class Other:
+        model = "other@1"
+        dimensions = 8
+
+        def embed(self, texts):
+            return embedder.embed(texts)[:, :8] / (embedder.embed(texts)[:, :8] ** 2).sum(1, keepdims=True) ** 0.5
+
+    other = LiveMemory(world.engine.log, Other())
+    with pytest.raises(Misconfigured, match="lethelog rebuild live_memory"):
+        await ensure_tables(world.engine.database, [other])
+    await Rebuilder(world.engine.database, world.engine.log, world.engine.tail, other).rebuild()
+    await ensure_tables(world.engine.database, [other])
+    async with world.engine.database.connection() as connection:
+        cursor = await connection.execute("select memory_id, embedding_model from lethelog_views.live_memory")
+        assert await cursor.fetchall() == [(first, "other@1")]
+
+
+async def test_two_runners_of_one_read_model_apply_everything_once(world):
+    """A second process is a hot standby, and one that does not know it leads no more changes nothing."""
+    await fill(world)
+    again = [ProjectionRunner(world.engine.database, world.engine.log, world.engine.tail, one) for one in world.engine.projections]
+    head = await world.engine.log.head()
+    await asyncio.gather(*(runner.catch_up(head) for runner in [*world.runners, *again]))
+    for name in ("live_memory", "review_queue", "memory_history"):
+        assert (await rebuilder(world, name).compare()).equal
+
+
+async def test_f44_an_event_that_cannot_be_applied_stalls_its_view_says_where_and_goes_on_once_it_can(world):
+    """F44: nothing is skipped; other views go on; the error carries no content."""
+    good = await world.remember("a good one")
+    bad = await world.remember("zq-canary-9931 poison")
+    after = await world.remember("a later one")
+
+    class Failing(LiveMemory):
+        broken = True
+
+        async def apply(self, connection, schema, page, prepared):
+            if self.broken and any(event.stream == bad for event in page):
+                raise ValueError("zq-canary-9931")
+            await super().apply(connection, schema, page, prepared)
+
+    failing = Failing(world.engine.log, world.engine.embedder)
+    runner = ProjectionRunner(world.engine.database, world.engine.log, world.engine.tail, failing)
+    running = asyncio.ensure_future(runner.run())
+    async with asyncio.timeout(20):
+        while (await runner.progress()).stalled_at is None:
+            await asyncio.sleep(0.02)
+    progress = await runner.progress()
+    [poison] = await world.engine.log.read_stream(world.caller.tenant, bad)
+    assert progress.stalled_at == poison.position and progress.error == "memory.remembered: ValueError"
+    assert progress.position == poison.position - 1
+    failing.broken = False
+    head = await world.engine.log.head()
+    await wait_for(world.engine.database, "live_memory", head, seconds=30)
+    assert (await runner.progress()).stalled_at is None
+    assert len(await world.reading.get(world.caller, {"ids": [good, bad, after]})) == 3
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_read_that_waits_for_a_position_nobody_reaches_says_so(world):
+    with pytest.raises(NotCaughtUp, match="live_memory"):
+        await wait_for(world.engine.database, "live_memory", 10_000, seconds=0.05)
+
+
+async def test_an_embedder_that_is_down_delays_the_vector_and_not_the_memory(world):
+    class Down:
+        model = world.engine.embedder.model
+        dimensions = world.engine.embedder.dimensions
+
+        def embed(self, texts):
+            raise LethelogError("down")
+
+    view = LiveMemory(world.engine.log, Down())
+    first = await world.remember("Deploys go to Hetzner")
+    head = await world.engine.log.head()
+    await ProjectionRunner(world.engine.database, world.engine.log, world.engine.tail, view).catch_up(head)
+    assert await world.search("deploys hetzner") == [first]
+    async with world.engine.database.connection() as connection:
+        assert await world.engine.live_memory.fill_vectors(connection, "lethelog_views") == 1
+        assert await world.engine.live_memory.fill_vectors(connection, "lethelog_views") == 0
+        cursor = await connection.execute("select embedding is not null, embedding_model from lethelog_views.live_memory")
+        assert await cursor.fetchall() == [(True, world.engine.embedder.model)]
+
+
+async def test_a_memory_whose_key_is_destroyed_leaves_the_view_at_its_next_event_and_a_rebuild(world, database_url):
+    gone = await world.remember("zq-canary-9931")
+    kept = await world.remember("a neighbour")
+    await world.catch_up()
+    with psycopg.connect(database_url) as connection:
+        connection.execute("delete from lethelog_vault.data_keys where key_id = %s", (gone,))
+    world.engine.vault._keys.clear()
+    await rebuilder(world, "live_memory").rebuild()
+    assert (await world.reading.list(world.caller, {"status": "all"})).memories[0].id == kept
+    with psycopg.connect(database_url) as connection:
+        [[found]] = connection.execute("select count(*) from lethelog_views.live_memory where content like '%%zq-canary%%'").fetchall()
+    assert found == 0
+
+
+async def test_search_is_exact_for_few_rows_and_agrees_with_the_index_for_many(world):
+    """engine-notes 7: a tenant's results never depend on the plan."""
+    from lethelog.projections.search import Search
+
+    for n in range(60):
+        await world.remember(f"service {n} runs in region {n % 7} with {n * 3} replicas", occurred_at=world.clock.now - timedelta(days=n))
+    await world.catch_up()
+    exact = await world.reading.search(world.caller, {"query": "service replicas in region 3", "limit": 10})
+    world.reading._search = Search(world.engine.database, world.engine.embedder, exact_up_to=0)
+    indexed = await world.reading.search(world.caller, {"query": "service replicas in region 3", "limit": 10})
+    assert [h.memory.id for h in exact.hits] == [h.memory.id for h in indexed.hits]
