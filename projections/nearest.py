@@ -1,8 +1,9 @@
 """Which newer memories of a group are nearest to each of its memories: arrays only, no database.
 
-Nearness of two memories = cosine of their vectors + `TEXT_WEIGHT` · cosine of their words. It depends on nothing
-but the two of them, it is the same in both directions, and it is computed in whole numbers (`words.SCALE`), so it
-is the same to the last bit however the work is cut into blocks. Ties go to the newer memory.
+Nearness of two memories is a weighted sum of the cosine of their vectors and the cosine of their words
+(`Weights`). It depends on nothing but the two of them, it is the same in both directions, and it is computed in
+whole numbers (`words.SCALE`): the same to the last bit however the work is cut into blocks. Ties go to the newer
+memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,14 +15,24 @@ from numpy.typing import NDArray
 
 from .words import SCALE, WORD
 
-TEXT_WEIGHT = 2
-"""Weight of the words beside the vector, whose own weight is 1; measured in docs/reports/candidates.md."""
 BLOCK_CELLS = 2_000_000
 """Scores held at once; bounds the memory of a group of any size to some 150 MB beside its vectors."""
 
 Places = NDArray[np.int64]
 """Indices into a group's members."""
 Scores = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What the two halves of nearness count. Whole numbers, together below 100."""
+
+    vector: int
+    words: int
+
+
+PRODUCT_WEIGHTS = Weights(vector=1, words=2)
+"""Chosen on real supersessions, against each half alone and reciprocal rank fusion: docs/reports/candidates.md."""
 
 _NOWHERE = -1
 _LOWEST = np.iinfo(np.int32).min
@@ -56,9 +67,14 @@ class Group:
     """
 
     def __init__(
-        self, vectors: Sequence[bytes | None], words: Sequence[bytes], projects: Sequence[int] | NDArray[np.int64]
+        self,
+        vectors: Sequence[bytes | None],
+        words: Sequence[bytes],
+        projects: Sequence[int],
+        weights: Weights = PRODUCT_WEIGHTS,
     ) -> None:
         self.size = len(words)
+        self._counts = weights
         self.projects = np.asarray(projects, np.int64)
         self.one_project = self.size == 0 or bool((self.projects == self.projects[0]).all())
         self._raw = _halves(vectors)
@@ -86,7 +102,7 @@ class Group:
     def scores(self, rows: Places, first: int = 0) -> NDArray[np.int32]:
         """Nearness of these members to every member from place ``first`` on."""
         cosines = self._whole[rows] @ self._whole[first:].T
-        return cosines.astype(np.int32) + TEXT_WEIGHT * self._text_scores(rows, first)
+        return self._counts.vector * cosines.astype(np.int32) + self._counts.words * self._text_scores(rows, first)
 
     def nearest_newer(
         self, rows: Places, scores: NDArray[np.int32], count: int, *, first: int, same_project: bool

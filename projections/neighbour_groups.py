@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..domain.policy import PAIR_TYPES
 from ..streams.database import Connection
 from .live_memory import LIVE
-from .nearest import Group, Lists, Places, Scores, merged
+from .nearest import Group, Lists, Places, Scores, Weights, merged
 from .neighbour_lists import Entries, Present, read_lists, write_lists
 from .words import READ_CHARACTERS, Rarity, WordCounts
 
@@ -32,6 +32,7 @@ class GroupKey:
     memory_type: str
     scope: str
     pair_neighbours: int
+    weights: Weights
 
     @property
     def values(self) -> tuple[UUID, str, str]:
@@ -81,7 +82,7 @@ async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> i
         counted = WordCounts.joined(pages)
         rarity = Rarity.of(counted)
         words = rarity.vectors(counted)
-        group = Group(vectors, words, _numbered(projects))
+        group = Group(vectors, words, _numbered(projects), key.weights)
         rows = np.arange(group.size)
         pair, single = _lists(group, rows, key.pair_count)
         return rarity, words, _entries(group, rows, pair), _entries(group, rows, single)
@@ -128,7 +129,7 @@ async def refresh_changed(
         counted = WordCounts.of([members[place][7] for place in fresh.tolist()])
         for place, vector in zip(fresh.tolist(), rarity.vectors(counted), strict=True):
             words[place] = vector
-        group = Group([row[2] for row in members], words, _numbered([row[1] for row in members]))
+        group = Group([row[2] for row in members], words, _numbered([row[1] for row in members]), key.weights)
         entering = _entering(group, fresh, rows, pair_bound if key.pair_count else None, single_bound)
         return group, words, _lists(group, rows, key.pair_count), entering
 
@@ -188,9 +189,7 @@ def _lists(group: Group, rows: Places, pair_count: int) -> tuple[Lists, Lists]:
             singles.append(both.head(SINGLE_NEIGHBOURS))
         else:
             pairs.append(group.nearest_newer(block, scores, pair_count, first=first, same_project=True))
-            singles.append(
-                group.nearest_newer(block, scores, SINGLE_NEIGHBOURS, first=first, same_project=False)
-            )
+            singles.append(group.nearest_newer(block, scores, SINGLE_NEIGHBOURS, first=first, same_project=False))
     return Lists.stacked(pairs, pair_count), Lists.stacked(singles, SINGLE_NEIGHBOURS)
 
 

@@ -19,6 +19,7 @@ from ..domain.errors import Misconfigured, NotCaughtUp
 from ..domain.policy import STALE_TYPES
 from ..streams.database import Connection, Database
 from .live_memory import LIVE
+from .nearest import PRODUCT_WEIGHTS, Weights
 from .neighbour_groups import GroupKey, refresh_changed, refresh_whole
 from .neighbour_lists import TABLES
 from .projection import LIVE_SCHEMA
@@ -74,7 +75,13 @@ async def clear(database: Database, tenant: UUID, schema: str = LIVE_SCHEMA) -> 
 
 
 async def refresh(
-    database: Database, tenant: UUID, *, upto_position: int, neighbours: int, schema: str = LIVE_SCHEMA
+    database: Database,
+    tenant: UUID,
+    *,
+    upto_position: int,
+    neighbours: int,
+    weights: Weights = PRODUCT_WEIGHTS,
+    schema: str = LIVE_SCHEMA,
 ) -> RefreshReport:
     """Bring the lists up to the present state of live memory, which must have reached ``upto_position``.
 
@@ -89,14 +96,14 @@ async def refresh(
             async with connection.transaction():
                 # One snapshot for all that is read, taken only now that nobody else writes the lists.
                 await connection.execute("set transaction isolation level repeatable read")
-                return await _refresh(connection, tenant, upto_position, neighbours, schema)
+                return await _refresh(connection, tenant, upto_position, neighbours, weights, schema)
         finally:
             if not connection.broken:
                 await connection.execute("select pg_advisory_unlock(hashtextextended(%s, 0))", (lock,))
 
 
 async def _refresh(
-    connection: Connection, tenant: UUID, upto_position: int, neighbours: int, schema: str
+    connection: Connection, tenant: UUID, upto_position: int, neighbours: int, weights: Weights, schema: str
 ) -> RefreshReport:
     progress = await read_progress(connection, "live_memory", schema)
     if progress.position < upto_position:
@@ -106,7 +113,7 @@ async def _refresh(
             position=upto_position,
         )
     model = await _model(connection, tenant, schema)
-    mark = f"{RULE}/{neighbours}/{model}"
+    mark = f"{RULE}/{neighbours}/{weights.vector}:{weights.words}/{model}"
     cursor = await connection.execute(f"select made_by from {schema}.candidate_marks where tenant = %s", (tenant,))
     reset = await cursor.fetchone() != (mark,)
     if reset:
@@ -126,7 +133,7 @@ async def _refresh(
     for group, change in sorted(changes.items()):
         members, so_far = counted.get(group, (0, 0))
         moved = so_far + len(change.added) + len(change.removed)
-        key = GroupKey(tenant, *group, neighbours)
+        key = GroupKey(tenant, *group, neighbours, weights)
         if change.erased or moved > RECOUNT_SHARE * members:
             written += await refresh_whole(connection, schema, key)
             whole += 1

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import nats
 import nats.errors
 import nats.js.errors
 from nats.aio.client import Client
@@ -96,10 +95,16 @@ async def connect(
     options = connection_options(settings, name)
     if on_error is not None:
         options["error_cb"] = on_error
-    with translated():
-        async with asyncio.timeout(settings.answer_timeout):
-            # The client retries its first connection for ever when it may reconnect, so that is allowed after it.
-            client = await nats.connect(**options, disconnected_cb=on_lost, allow_reconnect=False)
+    client = Client()
+    try:
+        with translated():
+            async with asyncio.timeout(settings.answer_timeout):
+                # The client tries its first connection for ever when it may reconnect, so that is allowed later.
+                await client.connect(**options, disconnected_cb=on_lost, allow_reconnect=False)
+    except BaseException:
+        # A failed attempt leaves its socket open.
+        await close(client)
+        raise
     if reconnect:
         keep_reconnecting(client)
     return client

@@ -124,6 +124,8 @@ class Consumers:
         return Topology(self._settings, [durable_of(s, self._settings) for s in self._subscriptions])
 
     async def _start(self) -> None:
+        # What is wrong with the broker shows here; FastStream leaves the sockets of failed attempts open.
+        await self._topology().ensure()
         broker = self._broker = NatsBroker(
             **connection_options(self._settings, "consumers"),
             allow_reconnect=False,
@@ -141,7 +143,6 @@ class Consumers:
                 await broker.connect()
                 # A client that gives up closes its connection; from now on it never does.
                 keep_reconnecting(broker.connection)
-                await self._topology().ensure(broker.connection)
                 await broker.start()
         for subscriber in subscribers:
             pull = subscriber.subscription
@@ -258,7 +259,9 @@ class Consumers:
         idle = [
             info
             for info in infos
-            if info.num_pending and not info.num_waiting and not self._rule.running[info.name]
+            if (info.num_pending or info.num_ack_pending)
+            and not info.num_waiting
+            and not self._rule.running[info.name]
         ]
         self._stalled = self._stalled + 1 if idle else 0
         return self._stalled >= _STALLED_AFTER

@@ -208,7 +208,9 @@ class Relay:
             return
         async with self._database.connection() as connection:
             await connection.execute(
-                "update lethelog.relay set position = %s "
+                # Not worth a flush of its own: a checkpoint that is lost is behind the stream, never ahead.
+                "with unflushed as (select set_config('synchronous_commit', 'off', true)) "
+                "update lethelog.relay set position = %s from unflushed "
                 "where name = %s and stream_created = %s and position < %s",
                 (passage.position, self._name, passage.created, passage.position),
             )

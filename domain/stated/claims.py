@@ -1,7 +1,8 @@
 """Does a text say, in its own voice, that it replaces, supersedes, retires or closes the older record?
 
 Sentences are read in order. A claim stands only where no other sentence of the same text takes it back, and
-where its heading or the words that introduce it do not turn it into a report or an option.
+where its heading or the words that introduce it do not turn it into a report or an option. Only sentences that
+could matter are read closely.
 """
 
 from collections.abc import Sequence
@@ -9,13 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from .atoms import Atom, Names
-from .lexicon import phrases, words
-from .negation import CONDITION, MOOD, NEGATIVE, PARTIAL, REPORT, STAYS, UNDONE, UNSETTLED, any_of
+from .lexicon import letters_of, words
+from .negation import CONDITION, MOOD, NEGATIVE, REPORT, UNSETTLED, any_of
 from .numbering import read_atoms
-from .phrases import ANNOUNCING, AUXILIARIES, ENDED, OBJECT_FILLERS, YIELDS, phrase_at, verb_at
-from .reading import Found, Reading, Wording, is_about_older
-from .text import STEERING, Sentence, sentences, without_quotations
-from .wordings import ending_in
+from .phrases import ANNOUNCING, verb_at
+from .reading import Reading, Wording, is_about_older
+from .retractions import MAY_RETRACT, narrows, takes_back
+from .text import Sentence, sentences, steers, without_quotations
+from .wordings import ENDING_WORDS, ending_in
 
 MAX_ATOMS = 400
 """A longer row of words is no statement; this also bounds the work."""
@@ -32,62 +34,105 @@ class Claim:
 
 def find_claim(texts: Sequence[str], names: Names, now: datetime) -> Claim | None:
     """The first claim of a memory's texts (content, topic) that the memory does not take back elsewhere."""
-    if any(STEERING.search(text) for text in texts):
-        return None
     titles = tuple(" ".join(title) for title in (*names.older.titles, *names.own.titles))
     found: Claim | None = None
     for text in texts:
-        if not names.older.could_be_named_in(text, text.casefold()):
+        letters = letters_of(text)
+        if ENDING_WORDS.isdisjoint(letters) or not names.older.could_be_named_in(text, letters):
             continue
-        claim, taken_back = _read(text, without_quotations(text, titles), names, now)
-        if taken_back:
+        scan = _Scan(text, without_quotations(text, titles), names, now)
+        if not scan.run():
             return None
-        found = found or claim
+        found = found or scan.claim
+    if found is not None and any(steers(text) for text in texts):
+        return None
     return found
 
 
-def _read(text: str, masked: str, names: Names, now: datetime) -> tuple[Claim | None, bool]:
-    """The claim of one text, and whether the text takes back whatever was claimed."""
-    claim: Claim | None = None
-    before: Sequence[Atom] = ()
-    blocked_section = blocked_list = False
-    just_claimed = False
-    label: tuple[Sequence[Atom], Sentence] | None = None
-    for sentence in sentences(masked):
-        atoms = _without_own_heading(read_atoms(masked, sentence.start, sentence.end, names), masked)
-        if not atoms or len(atoms) > MAX_ATOMS:
-            before = ()
-            continue
-        if atoms[0].text == "#":
-            blocked_section = _is_about_options(atoms)
-        opened, start = atoms, sentence.start
-        if label is not None and sentence.item:
-            opened, start = [*label[0], *_without_bullet(atoms)], label[1].start
-        elif not _is_label(atoms):
-            label = None
-        about_other = bool(before) and _is_about_other(before)
-        reading = Reading(opened, names, now, about_other, bool(before) and is_about_older(before))
-        blocked = sentence.question or blocked_section or (blocked_list and (sentence.item or _introduces(before)))
-        found = None if blocked else ending_in(reading)
-        if _takes_back(atoms, found) or (just_claimed and _narrows(atoms)):
-            return None, True
-        if found is not None and claim is None:
-            claim = Claim(
-                found.wording,
-                found.titled,
-                " ".join(text[start : sentence.end].split())
-                if opened is not atoms
-                else text[start : sentence.end].strip(),
+class _Scan:
+    """One reading of one text."""
+
+    def __init__(self, text: str, masked: str, names: Names, now: datetime) -> None:
+        self.claim: Claim | None = None
+        self._text = text
+        self._masked = masked
+        self._names = names
+        self._now = now
+        self._sentences = list(sentences(masked))
+        self._read: dict[int, list[Atom]] = {}
+        self._blocked_section = False
+        self._blocked_list = False
+        self._label: int | None = None
+        self._just_claimed = False
+
+    def run(self) -> bool:
+        """Read the text; False where a sentence takes back whatever was claimed."""
+        named_before = False
+        for index, sentence in enumerate(self._sentences):
+            span = self._masked[sentence.start : sentence.end]
+            letters = letters_of(span)
+            named = self._names.older.could_be_named_in(span, letters)
+            matters = (
+                named
+                or self._just_claimed
+                or (named_before and not ENDING_WORDS.isdisjoint(letters))
+                or not MAY_RETRACT.isdisjoint(letters)
+                or span.lstrip().startswith("#")
+                or span.rstrip().endswith(":")
             )
-        just_claimed = found is not None
+            if matters and not self._take(index, sentence):
+                return False
+            if not matters:
+                self._just_claimed = False
+                self._label = self._label if sentence.item else None
+            named_before = named
+            if not (sentence.item or span.rstrip().endswith(":") or self._introduced(index)):
+                self._blocked_list = False
+        return True
+
+    def _take(self, index: int, sentence: Sentence) -> bool:
+        atoms = self._atoms(index)
+        if not atoms:
+            return True
+        if atoms[0].text == "#":
+            self._blocked_section = any_of(atoms, _OPTION_WORDS)
+        row, start = atoms, sentence.start
+        if self._label is not None and sentence.item:
+            row, start = [*self._atoms(self._label), *_without_bullet(atoms)], self._sentences[self._label].start
+        elif not _is_label(atoms):
+            self._label = None
+        before = self._atoms(index - 1) if index else []
+        reading = Reading(row, self._names, self._now, _is_about_other(before), is_about_older(before))
+        listed = self._blocked_list and (sentence.item or self._introduced(index))
+        blocked = sentence.question or self._blocked_section or listed
+        found = None if blocked else ending_in(reading)
+        if takes_back(atoms, found) or (self._just_claimed and narrows(atoms)):
+            return False
+        if found is not None and self.claim is None:
+            self.claim = Claim(found.wording, found.titled, self._text[start : sentence.end].strip())
+        self._just_claimed = found is not None
         if _is_label(atoms):
-            label = (atoms, sentence)
-        if _introduces(atoms):
-            blocked_list = any_of(atoms, CONDITION, REPORT, NEGATIVE, MOOD, UNSETTLED)
-        elif not sentence.item and not _introduces(before):
-            blocked_list = False
-        before = atoms
-    return claim, False
+            self._label = index
+        if atoms[-1].text == ":":
+            self._blocked_list = any_of(atoms, CONDITION, REPORT, NEGATIVE, MOOD, UNSETTLED)
+        return True
+
+    def _atoms(self, index: int) -> list[Atom]:
+        """The atoms of a sentence; none for one too long to be a statement."""
+        known = self._read.get(index)
+        if known is None:
+            sentence = self._sentences[index]
+            known = read_atoms(self._masked, sentence.start, sentence.end, self._names)
+            known = [] if len(known) > MAX_ATOMS else _without_own_heading(known, self._masked)
+            self._read[index] = known
+        return known
+
+    def _introduced(self, index: int) -> bool:
+        """Whether the sentence before ends with a colon."""
+        if not index:
+            return False
+        before = self._sentences[index - 1]
+        return self._masked[before.start : before.end].rstrip().endswith(":")
 
 
 def _without_own_heading(atoms: list[Atom], masked: str) -> list[Atom]:
@@ -123,10 +168,6 @@ def _is_label(atoms: Sequence[Atom]) -> bool:
     )
 
 
-def _introduces(atoms: Sequence[Atom]) -> bool:
-    return bool(atoms) and atoms[-1].text == ":"
-
-
 _OPTION_WORDS = words(
     """
     alternative alternatives option options considered rejected idea ideas question questions example examples
@@ -135,9 +176,7 @@ _OPTION_WORDS = words(
 )
 
 
-def _is_about_options(heading: Sequence[Atom]) -> bool:
-    """Whether a section lists what was not decided: "## Alternatives considered"."""
-    return any_of(heading, _OPTION_WORDS)
+"""A heading with one of these opens a section about what was not decided."""
 
 
 def _is_about_other(atoms: Sequence[Atom]) -> bool:
@@ -146,101 +185,3 @@ def _is_about_other(atoms: Sequence[Atom]) -> bool:
     if first < 0 or atoms[first].role != "other":
         return False
     return first + 1 < len(atoms) and atoms[first + 1].kind == "word"
-
-
-def _takes_back(atoms: Sequence[Atom], found: Found | None) -> bool:
-    """Whether a sentence keeps the older record, lets it replace this text, or lets this text come to nothing."""
-    if _says_undone(atoms):
-        return True
-    named = [n for n, atom in enumerate(atoms) if atom.role == "older"]
-    if not named:
-        return False
-    if any_of(atoms, STAYS) and not _has_reason_before_stay(atoms):
-        return True
-    if any(_is_agent(atoms, at) for at in named):
-        return True
-    if found is not None:
-        return False
-    ending = any(
-        verb_at(atoms, n) is not None or atom.text in ENDED or phrase_at(atoms, n, *YIELDS) is not None
-        for n, atom in enumerate(atoms)
-        if atom.kind == "word"
-    )
-    return ending and any_of(atoms, NEGATIVE, MOOD, CONDITION, PARTIAL)
-
-
-def _has_reason_before_stay(atoms: Sequence[Atom]) -> bool:
-    """ "PEP 314 kept everything in one table" is history; only what holds now keeps a record in force."""
-    return not any_of(atoms, STAYS - words("kept stayed remained continued retained preserved survived unchanged"))
-
-
-def _is_agent(atoms: Sequence[Atom], at: int) -> bool:
-    """Whether the older record is what something else is replaced by."""
-    place = at - 1
-    while (
-        place >= 0 and atoms[place].kind in ("word", "doc") and atoms[place].text not in ("by", "favour", "favor")
-    ):
-        if atoms[place].kind == "word" and atoms[place].text not in OBJECT_FILLERS:
-            break
-        place -= 1
-    if place < 0:
-        return False
-    if atoms[place].text == ":":
-        place -= 1  # "Superseded by: PEP 314"
-    near = atoms[max(0, place - 4) : place]
-    return atoms[place].text in ("by", "favour", "favor", "of") and any(atom.text in ENDED for atom in near)
-
-
-def _says_undone(atoms: Sequence[Atom]) -> bool:
-    """ "Status: Rejected", "Draft.", "This PEP was withdrawn." - a record without force ends nothing."""
-    row = [atom for atom in atoms if atom.kind != "mark"]
-    if not row:
-        return False
-    texts = [atom.text for atom in row]
-    if _never_came(texts) and all(atom.role in ("", "self") for atom in row):
-        return True
-    standard = "standard" in texts
-    unsettled = any(text in UNSETTLED for text in texts) and not (standard and not set(texts) & UNDONE)
-    if not unsettled:
-        return False
-    older = any(atom.role == "older" for atom in row)
-    if texts[0] == "status" and len(texts) <= 6:
-        return True
-    if not older and (texts[0] in UNSETTLED or texts[:2] == ["still", "draft"]) and len(texts) <= 8:
-        return True
-    own = row[0].role == "self" or texts[0] in ("this", "it")
-    return (
-        own
-        and all(atom.role in ("", "self") for atom in row)
-        and any(
-            text in UNDONE
-            and at
-            and (texts[at - 1] in AUXILIARIES or texts[at - 1] in ("later", "finally", "then"))
-            for at, text in enumerate(texts)
-        )
-    )
-
-
-_CAME = words("adopted accepted approved implemented shipped merged ratified effect force passed enacted")
-_BALLOTS = words("vote motion ballot poll")
-_LOST = words("failed lost fails")
-
-
-def _never_came(texts: Sequence[str]) -> bool:
-    """ "It was never adopted." · "The vote failed."."""
-    denied = any(text in ("never", "not") and set(texts[at : at + 4]) & _CAME for at, text in enumerate(texts))
-    return denied or (bool(set(texts) & _BALLOTS) and bool(set(texts) & _LOST))
-
-
-_NARROWING = phrases(
-    """
-    only | except | unless | perhaps | maybe | but only | but not | not yet | not really | not all | not
-    entirely | not quite | just | at least | or so | or rather | never mind | if accepted | if approved | no ,
-    | well , | in part | partly | partially | for new | that is the plan | kidding
-    """
-)
-
-
-def _narrows(atoms: Sequence[Atom]) -> bool:
-    """Whether the sentence after a claim restricts it: "Only section 2 is meant."."""
-    return phrase_at(atoms, 0, *_NARROWING) is not None

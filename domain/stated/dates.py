@@ -26,6 +26,7 @@ _MONTHS = {
 MONTH_NAMES = frozenset(_MONTHS)
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _QUARTERS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": 4}
+_FIRST_WORDS = MONTH_NAMES | _QUARTERS.keys() | {"q"}
 _FIRST_YEAR, _LAST_YEAR = 1950, 2200
 
 
@@ -54,7 +55,9 @@ def dates_in(atoms: Sequence[Atom]) -> list[Dated]:
     found: list[Dated] = []
     at = 0
     while at < len(atoms):
-        dated = date_at(atoms, at)
+        atom = atoms[at]
+        could = atom.kind in ("num", "date", "month") or atom.text in _FIRST_WORDS
+        dated = date_at(atoms, at) if could else None
         if dated is None:
             at += 1
         else:

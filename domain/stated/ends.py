@@ -4,14 +4,16 @@
 that of the memory: a certificate or a trial that ends is a fact about the certificate or the trial.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from ..judging import JudgedMemory
 from .atoms import Atom, Names
 from .dates import Dated, date_at, dates_in
 from .lexicon import phrases, words
-from .mentions import Identity, words_of
+from .mentions import Identity, identity_of, words_of
 from .negation import NEGATIVE, OTHERS, PARTIAL, REPORT, any_of
 from .numbering import read_atoms
 from .phrases import DOCUMENT_NOUNS, phrase_at
@@ -22,7 +24,7 @@ _NOBODY = Identity(frozenset(), None, frozenset(), (), frozenset(), "")
 
 _LABELS = phrases(
     """
-    valid until | valid till | valid through | valid to | validity ends | expires on | expires at | expires |
+    valid until | valid till | valid through | valid to | valid - until | valid - to | end - date | validity ends | expires on | expires at | expires |
     expiry date | expiry | expiration date | expiration | end date | ends on | ends | sunset date | sunset |
     until | in force until | in effect until | applies until | good until | good through | runs until
     """
@@ -61,6 +63,15 @@ _PAST = words(
 )
 
 
+_MAY_END = re.compile(
+    r"\b(?:valid|expir\w*|lapses?|ends?|sunsets?|until|till|through|good|in force|in effect|void after|limited|runs out"
+    r"|ceases)\b(?=[^.!?]{0,80}\d)",
+    re.IGNORECASE,
+)
+"""Cheap test of a text: a word of ending with a number after it."""
+_DIGIT = re.compile(r"\d")
+
+
 @dataclass(frozen=True, slots=True)
 class StatedEnd:
     """A passed end that a text states of itself, and the sentence."""
@@ -68,13 +79,17 @@ class StatedEnd:
     quote: str
 
 
-def find_stated_end(text: str, topic: str, identity: Identity, now: datetime) -> StatedEnd | None:
+def find_stated_end(text: str, memory: JudgedMemory, now: datetime) -> StatedEnd | None:
     """The sentence that ends the memory, if every end the text states has passed and nothing extends it."""
+    if _MAY_END.search(text) is None:
+        return None
     masked = without_quotations(text)
-    names = Names(identity, _NOBODY)
-    about = frozenset(word for word in words_of(topic) if len(word) > 3)
+    names = Names(identity_of(memory), _NOBODY)
+    about = frozenset(word for word in words_of(memory.topic) if len(word) > 3)
     found: StatedEnd | None = None
     for sentence in sentences(masked):
+        if not _DIGIT.search(masked, sentence.start, sentence.end):
+            continue
         atoms = read_atoms(masked, sentence.start, sentence.end, names)
         if len(atoms) > 200:
             continue
@@ -198,7 +213,12 @@ def _only_until(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated 
         if dated is None:
             return None
     zone = atoms[:at]
-    if any_of(zone, NEGATIVE, OTHERS) or _is_past(zone) or any(atom.role == "other" for atom in zone):
+    if (
+        any_of(zone[-3:], NEGATIVE)
+        or any_of(zone[:1], OTHERS)
+        or _is_past(zone)
+        or any(a.role == "other" for a in zone)
+    ):
         return None
     return dated
 

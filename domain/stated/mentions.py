@@ -94,14 +94,19 @@ class Identity:
     uid: str
     """The memory's id, which a text may name too."""
 
-    def could_be_named_in(self, text: str, folded: str) -> bool:
-        """Whether a text could name this record at all: a cheap test before it is read."""
-        if any(number.split("-")[0] in text for _, number in self.keys) or any(n in text for n in self.numbers):
-            return True
-        if any(max(title, key=len) in folded for title in self.titles) or self.uid in folded:
-            return True
-        # A number inside a range ("PEPs 5 to 9") is not written out.
-        return bool(self.keys) and _RANGE.search(text) is not None
+    def could_be_named_in(self, text: str, letters: frozenset[str]) -> bool:
+        """Whether a text (and the words in it) could name this record at all: a cheap test before it is read."""
+        for _, number in self.keys:
+            if number.partition("-")[0] in text:
+                return True
+        for number in self.numbers:
+            if number in text:
+                return True
+        for title in self.titles:
+            if all(word in letters or not word.isalpha() for word in title):
+                return True
+        # A number inside a range ("PEPs 5 to 9") is not written out; an id is.
+        return self.uid in text.lower() or (bool(self.keys) and _RANGE.search(text) is not None)
 
 
 _RANGE = re.compile(r"\d\s?(?:[-–—]|to|through|thru)\s?\d")

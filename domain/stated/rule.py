@@ -85,9 +85,8 @@ def claim_against(older: JudgedMemory, newer: JudgedMemory, now: datetime) -> Cl
 
 
 def _stated_end(memory: JudgedMemory, now: datetime) -> str | None:
-    identity = identity_of(memory)
     for text in (visible(memory.content), visible(memory.topic)):
-        found = find_stated_end(text, memory.topic, identity, now)
+        found = find_stated_end(text, memory, now)
         if found is not None:
             return found.quote
     return None

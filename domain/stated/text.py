@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .lexicon import letters_of, words
+
 _CLAIMING = re.compile(
     r"supersed|superced|replac|obsolet|retir|clos|withdr|revo[kc]|rescind|repeal|annul|cancel|abolish|supplant"
     r"|displac|succe|instead|place|lieu|no longer|any ?more|any longer|void|overturn|overrul|revers|invalid"
@@ -18,7 +20,7 @@ _CLAIMING = re.compile(
 )
 """Whether a quoted span could carry a claim. Spans that could not (titles, names) stay readable."""
 
-STEERING = re.compile(
+_STEERING = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}"
     r"\b(?:above|previous|prior|preceding|earlier|all|any|instruct\w+|rules?)\b"
     r"|\b(?:supersede|archive)_older\b|\bkeep_both\b|\b(?:supersede_by|conflict_with)\b|\bs\d+n\d+\b"
@@ -27,7 +29,12 @@ STEERING = re.compile(
     r"|\bprobability\b[^.\n]{0,12}\b1",
     re.IGNORECASE,
 )
-"""Text that speaks to a judge. A memory that tries to steer has no say at all about another one (F36)."""
+_STEERING_WORDS = words(
+    """
+    ignore disregard forget override older both supersede conflict answer answers answered item judge prompt ai
+    language items ref verdict choice probability n
+    """
+)
 
 _FENCE = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})", re.MULTILINE)
 _STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
@@ -48,6 +55,11 @@ class Sentence:
     question: bool
     item: bool
     """Whether it is an item of a list."""
+
+
+def steers(text: str) -> bool:
+    """Whether a text speaks to a judge. A memory that tries to steer has no say about another one (F36)."""
+    return not _STEERING_WORDS.isdisjoint(letters_of(text)) and _STEERING.search(text) is not None
 
 
 def without_quotations(text: str, kept: tuple[str, ...] = ()) -> str:

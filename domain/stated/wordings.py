@@ -32,6 +32,8 @@ def _by_first_word() -> dict[str, tuple[_Reader, ...]]:
 
 
 _READERS = _by_first_word()
+ENDING_WORDS = frozenset(_READERS)
+"""The first words of all wordings of an ending."""
 
 
 def ending_in(reading: Reading) -> Found | None:

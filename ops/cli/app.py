@@ -49,9 +49,7 @@ def lethelog(
     ] = None,
     actor: Annotated[
         str | None,
-        typer.Option(
-            "--actor", metavar="KIND:NAME", help="Who acts: person:ada, agent:planner (LETHELOG_ACTOR)."
-        ),
+        typer.Option("--actor", metavar="KIND:NAME", help="Who acts: person:ada, agent:planner (LETHELOG_ACTOR)."),
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
@@ -62,7 +60,8 @@ def lethelog(
     Servers start by themselves when a command needs them, and stop when nobody uses them; `lethelog up` keeps
     them up. Every command takes --json.
     """
-    context.obj = Session(data_dir=data_dir, tenant=tenant, actor=actor)
+    session = context.ensure_object(Session)
+    session.data_dir, session.tenant, session.actor = data_dir, tenant, actor
 
 
 writing.register(app)

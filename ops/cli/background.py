@@ -80,6 +80,16 @@ def runs_everything(settings: "Settings") -> bool:
     return worker is not None and worker.embedded and ALL_ROLES <= set(worker.roles)
 
 
+def prepare_folder(settings: "Settings") -> None:
+    """Make the data directory, as the embedded servers need it or for the lock alone."""
+    if settings.database_url is not None and settings.broker_url is not None:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return
+    from ..embedded.folder import DataFolder
+
+    DataFolder.at(settings.data_dir).prepare()
+
+
 class WorkerLock:
     """The worker's side: holds the file for as long as it runs."""
 
@@ -196,9 +206,7 @@ def _signal(worker: WorkerState, number: signal.Signals, data_dir: Path) -> None
             return
         if not worker.pid or _ends(data_dir, worker, 1.0):
             return
-        raise Misconfigured(
-            f"The worker of {data_dir} was started in another container. Stop it there."
-        ) from None
+        raise Misconfigured(f"The worker of {data_dir} was started in another container. Stop it there.") from None
     except PermissionError:
         raise Misconfigured(
             f"The worker of {data_dir} runs as another account. Stop it as that account or as root."

@@ -27,7 +27,9 @@ _INSTANT = "ISO 8601 with a zone, such as 2026-03-01T09:00:00Z."
 MemoryId = Annotated[str, typer.Argument(metavar="ID", help="Id of a memory.", show_default=False)]
 Key = Annotated[
     str | None,
-    typer.Option("--key", metavar="TEXT", help="Your own id for this command: a retry with it changes nothing twice."),
+    typer.Option(
+        "--key", metavar="TEXT", help="Your own id for this command: a retry with it changes nothing twice."
+    ),
 ]
 Reason = Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why; kept with the event.")]
 ExpectedVersion = Annotated[
@@ -40,7 +42,9 @@ Content = Annotated[
 
 Topic = Annotated[
     str | None,
-    typer.Option("--topic", metavar="TEXT", help="A short title; the first line by default.", rich_help_panel=_FIELDS),
+    typer.Option(
+        "--topic", metavar="TEXT", help="A short title; the first line by default.", rich_help_panel=_FIELDS
+    ),
 ]
 Type = Annotated[
     MemoryType | None, typer.Option("--type", help="What kind of memory it is.", rich_help_panel=_FIELDS)
@@ -63,9 +67,7 @@ Metadata = Annotated[
         rich_help_panel=_FIELDS,
     ),
 ]
-AsProducer = Annotated[
-    Producer | None, typer.Option("--producer", help="Who made it.", rich_help_panel=_FIELDS)
-]
+AsProducer = Annotated[Producer | None, typer.Option("--producer", help="Who made it.", rich_help_panel=_FIELDS)]
 AsTrust = Annotated[
     Trust | None,
     typer.Option("--trust", help="Trust it less than its writer, never more.", rich_help_panel=_FIELDS),
@@ -83,7 +85,9 @@ DerivedFrom = Annotated[
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User.", rich_help_panel=_OWNERS)]
 Agent = Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Agent.", rich_help_panel=_OWNERS)]
 Run = Annotated[str | None, typer.Option("--run", metavar="NAME", help="Run.", rich_help_panel=_OWNERS)]
-InSession = Annotated[str | None, typer.Option("--session", metavar="NAME", help="Session.", rich_help_panel=_OWNERS)]
+InSession = Annotated[
+    str | None, typer.Option("--session", metavar="NAME", help="Session.", rich_help_panel=_OWNERS)
+]
 Subject = Annotated[
     str | None,
     typer.Option(
@@ -160,6 +164,7 @@ RecordedBefore = Annotated[
     typer.Option("--recorded-before", metavar="INSTANT", help="Recorded before then.", rich_help_panel=_FILTERS),
 ]
 
+
 def examples(*lines: str) -> str:
     """The examples at the end of a command's help."""
     return "[bold]Examples[/bold]\n" + "\n".join(f"  {escape(line)}" for line in lines)
@@ -205,7 +210,9 @@ def _pairs(one: str) -> list[tuple[str, Any]]:
         try:
             return list(json.loads(one, parse_constant=_no_constant).items())
         except (ValueError, RecursionError):
-            raise InvalidInput("metadata", "is not a JSON object", """Write {"key": "value"} or key=value""") from None
+            raise InvalidInput(
+                "metadata", "is not a JSON object", """Write {"key": "value"} or key=value"""
+            ) from None
     key, equals, value = one.partition("=")
     if not equals or not key.strip():
         raise InvalidInput("metadata", "must be key=value or a JSON object")

@@ -23,7 +23,9 @@ _CONTROL = re.compile(
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks: text shown in another order than it has
     "\u2028\u2029\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-_NOT_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
+_NOT_IN_JSON = re.compile(
+    "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
 _PIPE_WIDTH = 120
 """Columns where nobody looks: Rich would take 80 and fold more than needed."""
 

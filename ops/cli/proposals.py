@@ -28,8 +28,12 @@ def register(app: typer.Typer) -> None:
         ),
     )(list_proposals)
     group.command("show", epilog=o.examples(f"lethelog proposals show {_ID}"))(show)
-    group.command("accept", epilog=o.examples(f"lethelog proposals accept {_ID} --comment 'agreed on Monday'"))(accept)
-    group.command("reject", epilog=o.examples(f"lethelog proposals reject {_ID} --comment 'still in force'"))(reject)
+    group.command("accept", epilog=o.examples(f"lethelog proposals accept {_ID} --comment 'agreed on Monday'"))(
+        accept
+    )
+    group.command("reject", epilog=o.examples(f"lethelog proposals reject {_ID} --comment 'still in force'"))(
+        reject
+    )
     app.add_typer(group, name="proposals", rich_help_panel="Forget")
 
 
@@ -77,21 +81,35 @@ def show(context: typer.Context, proposal_id: ProposalId, json_only: Json = Fals
 
 
 def accept(
-    context: typer.Context, proposal_id: ProposalId, comment: Comment = None, key: o.Key = None, json_only: Json = False
+    context: typer.Context,
+    proposal_id: ProposalId,
+    comment: Comment = None,
+    key: o.Key = None,
+    json_only: Json = False,
 ) -> None:
     """Accept a proposal: its effect happens now."""
     _decide(context, proposal_id, comment, key, json_only, accepted=True)
 
 
 def reject(
-    context: typer.Context, proposal_id: ProposalId, comment: Comment = None, key: o.Key = None, json_only: Json = False
+    context: typer.Context,
+    proposal_id: ProposalId,
+    comment: Comment = None,
+    key: o.Key = None,
+    json_only: Json = False,
 ) -> None:
     """Reject a proposal: nothing changes, and the question rests until the memory's freshness moves."""
     _decide(context, proposal_id, comment, key, json_only, accepted=False)
 
 
 def _decide(
-    context: typer.Context, proposal_id: str, comment: str | None, key: str | None, json_only: bool, *, accepted: bool
+    context: typer.Context,
+    proposal_id: str,
+    comment: str | None,
+    key: str | None,
+    json_only: bool,
+    *,
+    accepted: bool,
 ) -> None:
     session = Session.of(context, json_only)
     # Siblings are found in the queue, so it has to be up to date before the decision.

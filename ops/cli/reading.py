@@ -28,9 +28,9 @@ def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     app.command(rich_help_panel=_PANEL, epilog=_SEARCH)(search)
     app.command("list", rich_help_panel=_PANEL, epilog=_LIST)(list_memories)
-    app.command(
-        rich_help_panel=_PANEL, epilog=o.examples(f"lethelog show {_ID}", f"lethelog show {_ID} --json")
-    )(show)
+    app.command(rich_help_panel=_PANEL, epilog=o.examples(f"lethelog show {_ID}", f"lethelog show {_ID} --json"))(
+        show
+    )
     app.command(rich_help_panel=_PANEL, epilog=o.examples(f"lethelog history {_ID}"))(history)
     app.command(rich_help_panel=_PANEL, epilog=o.examples(f"lethelog explain {_ID}"))(explain)
 
@@ -202,7 +202,9 @@ def _any(memory: "Memory", one_id: str) -> Any:
         raise
 
 
-def _print_short(printer: Printer, view: "MemoryView", first: Text | None = None, *, superseded: bool = False) -> None:
+def _print_short(
+    printer: Printer, view: "MemoryView", first: Text | None = None, *, superseded: bool = False
+) -> None:
     """Two lines of a memory: what one needs to go on with it, and its text's beginning."""
     marks = [mark for mark, on in (("pinned", view.pinned), ("verified", view.verified)) if on]
     status = "superseded" if superseded else view.status

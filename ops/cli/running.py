@@ -20,11 +20,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command; answers the exit status. For programs too: nothing is left behind, nothing exits."""
-    arguments = list(argv)
+    """Run one command; answers the exit status. For programs too: nothing exits, nothing is left running."""
+    running = _Running(list(argv))
     _prepare_streams()
     try:
-        status = _run(arguments)
+        status = running.run()
         _flush()
         return status
     except BrokenPipeError:
@@ -33,88 +33,96 @@ def run(argv: Sequence[str]) -> int:
         return FAILED
     except OSError as error:
         _silence_output()
-        return _fail(arguments, "output", f"the output cannot be written: {error.strerror or error}", FAILED)
+        return running.fail("output", f"the output cannot be written: {error.strerror or error}", FAILED)
 
 
-def _run(arguments: list[str]) -> int:
-    from typer.exceptions import Abort, TyperException
-    from typer.main import get_command
+class _Running:
+    """One command line."""
 
-    from .app import app
+    def __init__(self, arguments: list[str]) -> None:
+        from .session import Session
 
-    try:
-        status = get_command(app).main(args=arguments, prog_name="lethelog", standalone_mode=False)
-        if status == INTERRUPTED:
+        self._arguments = arguments
+        self._session = Session()
+
+    def run(self) -> int:
+        """The exit status. Only trouble with the output comes through as an exception."""
+        from typer.exceptions import Abort, TyperException
+        from typer.main import get_command
+
+        from .app import app
+
+        try:
+            command = get_command(app)
+            status = command.main(
+                args=self._arguments, prog_name="lethelog", standalone_mode=False, obj=self._session
+            )
+            if status == INTERRUPTED:
+                return _interrupted()
+            return status if isinstance(status, int) else DONE
+        except LethelogError as error:
+            return self._report(error.as_dict(), TO_CORRECT if isinstance(error, _TO_CORRECT) else FAILED)
+        except TyperException as error:
+            return self._misused(error)
+        except (KeyboardInterrupt, Abort):
             return _interrupted()
-        return status if isinstance(status, int) else DONE
-    except LethelogError as error:
-        return _report(arguments, error.as_dict(), TO_CORRECT if isinstance(error, _TO_CORRECT) else FAILED)
-    except TyperException as error:
-        return _misused(arguments, error)
-    except (KeyboardInterrupt, Abort):
-        return _interrupted()
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else FAILED
-    except BrokenPipeError:
-        raise
-    except Exception as error:
-        return _unforeseen(arguments, error)
+        except SystemExit as end:
+            return end.code if isinstance(end.code, int) else FAILED
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            return self._unforeseen(error)
 
+    def fail(self, code: str, message: str, status: int) -> int:
+        """Report an error that is none of the project's own."""
+        return self._report({"code": code, "message": message}, status)
 
-def _misused(arguments: list[str], error: Exception) -> int:
-    """A command line that cannot be understood."""
-    status: int = getattr(error, "exit_code", TO_CORRECT)
-    if type(error).__name__ == "NoArgsIsHelpError":
-        from .output import write
+    def _misused(self, error: Exception) -> int:
+        """A command line that cannot be understood."""
+        status: int = getattr(error, "exit_code", TO_CORRECT)
+        message: str = getattr(error, "format_message", error.__str__)()
+        if type(error).__name__ == "NoArgsIsHelpError":
+            from .output import write
 
-        write(getattr(error, "message", ""))
+            write(message)
+            return status
+        message = message.replace("Value error, ", "").rstrip(".")
+        if message.startswith("No such option") and "--" not in self._arguments:
+            message += ". Before a text that begins with a dash put --"
+        path = getattr(getattr(error, "ctx", None), "command_path", "lethelog")
+        return self.fail("invalid_input", f"{message}. See: {path} --help", status)
+
+    def _unforeseen(self, error: Exception) -> int:
+        """A fault of the program. Its text may hold content, so only its kind is told."""
+        from .session import debugging
+
+        if debugging():
+            import traceback
+
+            traceback.print_exc()
+        hint = "" if debugging() else "; LETHELOG_DEBUG=1 shows where"
+        return self.fail("internal", f"an unforeseen {type(error).__name__}{hint}", FAILED)
+
+    def _report(self, error: dict[str, object], status: int) -> int:
+        from .output import as_json, one_line
+
+        text = as_json({"error": error}) if self._wants_json() else f"error: {one_line(error['message'])}"
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            print(text, file=sys.stderr, flush=True)
         return status
-    message: str = getattr(error, "format_message", error.__str__)()
-    message = message.replace("Value error, ", "").rstrip(".")
-    if message.startswith("No such option") and "--" not in arguments:
-        message += ". Before a text that begins with a dash put --"
-    path = getattr(getattr(error, "ctx", None), "command_path", "lethelog")
-    return _fail(arguments, "invalid_input", f"{message}. See: {path} --help", status)
 
-
-def _unforeseen(arguments: list[str], error: Exception) -> int:
-    """A fault of the program. Its text may hold content, so only its kind is told."""
-    from .session import debugging
-
-    if debugging():
-        import traceback
-
-        traceback.print_exc()
-    hint = "" if debugging() else "; LETHELOG_DEBUG=1 shows where"
-    return _fail(arguments, "internal", f"an unforeseen {type(error).__name__}{hint}", FAILED)
+    def _wants_json(self) -> bool:
+        """What the command was told; of a command line that was not understood, whether it says ``--json``."""
+        if self._session.started:
+            return self._session.json_only
+        given = self._arguments
+        return "--json" in (given[: given.index("--")] if "--" in given else given)
 
 
 def _interrupted() -> int:
-    with contextlib.suppress(OSError, ValueError):
-        print("interrupted", file=sys.stderr)
-    return INTERRUPTED
-
-
-def _fail(arguments: list[str], code: str, message: str, status: int) -> int:
-    return _report(arguments, {"code": code, "message": message}, status)
-
-
-def _report(arguments: list[str], error: dict[str, object], status: int) -> int:
-    from .output import as_json, one_line
-
-    if wants_json(arguments):
-        text = as_json({"error": error})
-    else:
-        text = f"error: {one_line(error['message'])}"
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        print(text, file=sys.stderr, flush=True)
-    return status
-
-
-def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether ``--json`` is among the options, also of a command line that was not understood."""
-    options = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
-    return "--json" in options
+        print("interrupted", file=sys.stderr, flush=True)
+    return INTERRUPTED
 
 
 def _prepare_streams() -> None:

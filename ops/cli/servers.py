@@ -124,7 +124,7 @@ def _serve(session: Session, roles: str, judge_concurrency: int, *, background_l
     serving.log_to_stderr()
     lock = None
     if background_lock:
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        background.prepare_folder(settings)
         lock = background.WorkerLock(settings.data_dir)
 
     def ready() -> None:

@@ -77,7 +77,7 @@ async def serve(
     """Run the roles until SIGTERM or SIGINT, then let what runs finish."""
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         loop.add_signal_handler(number, stopped.set)
     opening = asyncio.ensure_future(stopped.wait())
     async with AsyncExitStack() as stack:

@@ -33,12 +33,14 @@ class Session:
     tenant: str | None = None
     actor: str | None = None
     json_only: bool = False
+    started: bool = False
+    """Whether a command took over, so that ``json_only`` is what it was told."""
 
     @classmethod
     def of(cls, context: typer.Context, json_only: bool) -> "Session":
         """The session of a command."""
-        session = context.find_object(cls) or cls()
-        session.json_only = json_only
+        session = context.ensure_object(cls)
+        session.json_only, session.started = json_only, True
         return session
 
     @cached_property
@@ -51,7 +53,9 @@ class Session:
         """Options over environment over file. Raises `Misconfigured`."""
         from ..settings import Settings
 
-        return Settings.load(data_dir=self.data_dir, tenant=self.tenant, actor=self.actor)
+        loaded = Settings.load(data_dir=self.data_dir, tenant=self.tenant, actor=self.actor)
+        # A worker outlives the working directory that a relative path was meant for.
+        return loaded.model_copy(update={"data_dir": _absolute(loaded.data_dir)})
 
     @contextlib.contextmanager
     def open(self, roles: "Collection[Role]" = (), *, ensure: bool = True) -> "Generator[Memory]":
@@ -87,6 +91,15 @@ class Session:
                 stack.callback(status.stop)
                 show = started
             memory.run(_caught_up(memory, views, show))
+
+
+def _absolute(path: Path) -> Path:
+    from ...domain.errors import Misconfigured
+
+    try:
+        return path.expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # no home, a loop of links, a NUL
+        raise Misconfigured(f"The data directory cannot be found: {error}", setting="LETHELOG_DATA_DIR") from None
 
 
 async def _caught_up(memory: "Memory", views: Collection[str], show: Callable[[str], None] | None) -> None:

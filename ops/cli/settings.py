@@ -52,7 +52,9 @@ def show(context: typer.Context, json_only: Json = False) -> None:
 
 def judgment(
     context: typer.Context,
-    state: Annotated[Literal["on", "off"], typer.Argument(help="Whether memories may be judged.", show_default=False)],
+    state: Annotated[
+        Literal["on", "off"], typer.Argument(help="Whether memories may be judged.", show_default=False)
+    ],
     json_only: Json = False,
 ) -> None:
     """Allow or forbid judging for this tenant; off until somebody allows it, and recorded."""
@@ -100,5 +102,7 @@ def _print(printer: Printer, document: dict[str, Any]) -> None:
         table.add_row(name, "by default rule" if value is None else str(value))
     table.add_row("policy version", str(document["policy_version"]))
     for name, value in document.get("process", {}).items():
-        table.add_row(name, safe({True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value))
+        table.add_row(
+            name, safe({True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value)
+        )
     printer.out.print(table)

@@ -28,7 +28,10 @@ def register(app: typer.Typer) -> None:
         (archive, o.examples('lethelog archive 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --reason "no longer used"')),
         (restore, o.examples("lethelog restore 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11")),
         (refute, o.examples('lethelog refute 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --reason "was never so"')),
-        (release, o.examples('lethelog release 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --reason "checked, it is true"')),
+        (
+            release,
+            o.examples('lethelog release 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --reason "checked, it is true"'),
+        ),
         (pin, _PIN),
         (verify, o.examples("lethelog verify 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11")),
     ):
@@ -273,9 +276,7 @@ def verify(context: typer.Context, memory_id: o.MemoryId, key: o.Key = None, jso
     _write(context, json_only, "verified", lambda memory: memory.verify(memory_id, key=key))
 
 
-def _write(
-    context: typer.Context, json_only: bool, done: str, command: "Callable[[Memory], Written]"
-) -> None:
+def _write(context: typer.Context, json_only: bool, done: str, command: "Callable[[Memory], Written]") -> None:
     session = Session.of(context, json_only)
     with session.open() as memory:
         written = command(memory)

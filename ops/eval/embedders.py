@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from ...domain.errors import Misconfigured
 from ...projections.embedders import Embedder, Vectors, floor_for, open_embedder
 from .embedders_report import report
 from .ranking import Lexical, Scores, fused, sign_test, wilson
@@ -348,7 +349,7 @@ def _floor_figures(embedder: Embedder, choice: FloorChoice) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and write the report; 0 also where there is no data to measure on, which is said."""
+    """Measure and write the report. 0 also where there is no data, which is said; 2 where a package is missing."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--out", type=Path, default=_ROOT / "docs" / "reports", help="folder of the report")
     out: Path = parser.parse_args(arguments).out
@@ -356,7 +357,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not (data / "lineage" / "adrs.jsonl").is_file():
         print(f"skipped: no data in {data}; set LETHELOG_SHARED_DATA to the folder that holds lineage/adrs.jsonl")
         return 0
-    figures = measure(data)
+    try:
+        figures = measure(data)
+    except Misconfigured as problem:
+        print(problem.message, file=sys.stderr)
+        return 2
     out.mkdir(parents=True, exist_ok=True)
     (out / "embedders.md").write_text(report(figures), "utf-8")
     (out / "embedders.json").write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")

@@ -5,8 +5,8 @@ different scales, so no number carries over. A floor only cuts the tail, for mem
 
 How those of the shipped models were chosen (``ops/eval/embedders.py``, figures in ``docs/reports/embedders.md``):
 each record of three real sets emits its 3 nearest newer ones, by the fused rank of vector and words; the floor is
-the largest cosine, rounded down to two decimals, that loses at most 2 % of the true supersessions among them in any
-of the sets. It cuts a sixth of what is emitted. It does not carry over to other texts by itself: chosen without the
+the largest cosine, rounded down to two decimals, that loses at most 2 % of the true supersessions among them in
+any of the sets. It cuts a sixth of what is emitted. It need not carry over to other texts: chosen without the
 decision records, MiniLM's would be 0.53 and lose 13 % of theirs.
 
 0.82 was chosen by others for ``text-embedding-3-large`` and belongs to that model alone: with it, the two shipped

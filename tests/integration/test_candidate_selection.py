@@ -13,7 +13,6 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-
 from lethelog.domain import events as e
 from lethelog.domain.errors import NotCaughtUp
 from lethelog.domain.policy import PAIR_TYPES, STALE_TYPES, ForgettingPolicy
@@ -23,7 +22,7 @@ from lethelog.handlers.memories import MemoryCommands
 from lethelog.projections.candidates import SelectedItem, Selection, select_candidates
 from lethelog.projections.embedders import Embedder, open_embedder
 from lethelog.projections.live_memory import LIVE
-from lethelog.projections.nearest import TEXT_WEIGHT
+from lethelog.projections.nearest import PRODUCT_WEIGHTS
 from lethelog.projections.neighbours import RefreshReport, clear, refresh
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.projections.words import READ_CHARACTERS, SCALE, WORD, Rarity, WordCounts
@@ -337,7 +336,8 @@ async def test_a_single_verdict_that_names_the_newer_one_counts_for_the_pair(sto
     await store.judged(older, "supersede", newer, becomes=becomes)
     assert await store.asked() == []
     third = await store.remember(days=1)
-    assert (older, third) in await store.asked()
+    await store.do("archive", newer)
+    assert await store.asked() == [(older, third)]
 
 
 async def test_a_memory_derived_from_another_makes_no_pair_with_it(store: Store):
@@ -392,7 +392,8 @@ async def test_a_rejected_single_is_not_reopened_by_a_newer_memory_but_meets_it_
     await store.judged(older, action, newer if action == "supersede" else None, becomes="rejected")
     assert await store.asked() == [(newer,)]
     third = await store.remember(days=1)
-    assert (older, third) in await store.asked()
+    await store.do("archive", newer)
+    assert await store.asked() == [(older, third)]
     store.only_singles()
     assert (older,) not in await store.asked(LATER)
     await store.do("reaffirm", older)
@@ -449,26 +450,30 @@ async def expected_lists(store: Store) -> dict[UUID, dict[str, Any]]:
         }
     lists: dict[UUID, dict[str, Any]] = {}
     for group, members in itertools.groupby(sorted(rows, key=lambda row: row[1:3]), key=lambda row: row[1:3]):
-        some = list(members)
-        words = [
-            dict(np.frombuffer(each, WORD).tolist())
-            for each in rarities[group].vectors(WordCounts.of([row[4][:READ_CHARACTERS] for row in some]))
-        ]
-        vectors = np.array([[float(one) for one in row[5].strip("[]").split(",")] for row in some])
-        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        whole = np.rint(unit * SCALE).astype(int)
-        for at, row in enumerate(some):
-            def nearest(to: list[int], count: int, at: int = at) -> tuple[list[UUID], Any]:
-                def key(other: int) -> tuple[int, int]:
-                    shared = sum(weight * words[other].get(word, 0) for word, weight in words[at].items())
-                    return (int(whole[at] @ whole[other]) + TEXT_WEIGHT * shared, other)
+        lists |= expected_group(list(members), rarities[group], store.policy.pair_neighbours if group[0] in PAIR_TYPES else 0)
+    return lists
 
-                best = sorted(to, key=key, reverse=True)[:count]
-                return [some[other][0] for other in best], pytest.approx([unit[at] @ unit[other] for other in best], abs=1e-5)
 
-            newer = list(range(at + 1, len(some)))
-            same = [other for other in newer if some[other][3] == row[3]] if group[0] in PAIR_TYPES else []
-            lists[row[0]] = {"pair": nearest(same, store.policy.pair_neighbours), "single": nearest(newer, 3)}
+def expected_group(rows: list[Any], rarity: Rarity, pair_count: int) -> dict[UUID, dict[str, Any]]:
+    counted = WordCounts.of([row[4][:READ_CHARACTERS] for row in rows])
+    words = [dict(np.frombuffer(each, WORD).tolist()) for each in rarity.vectors(counted)]
+    vectors = np.array([[float(one) for one in row[5].strip("[]").split(",")] for row in rows])
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    whole = np.rint(unit * SCALE).astype(int)
+
+    def nearest(at: int, to: list[int], count: int) -> tuple[list[UUID], Any]:
+        def key(other: int) -> tuple[int, int]:
+            shared = sum(weight * words[other].get(word, 0) for word, weight in words[at].items())
+            return (int(whole[at] @ whole[other]) + PRODUCT_WEIGHTS.words * shared, other)
+
+        best = sorted(to, key=key, reverse=True)[:count]
+        return [rows[other][0] for other in best], pytest.approx([unit[at] @ unit[other] for other in best], abs=1e-5)
+
+    lists: dict[UUID, dict[str, Any]] = {}
+    for at, row in enumerate(rows):
+        newer = list(range(at + 1, len(rows)))
+        same_project = [other for other in newer if rows[other][3] == row[3]]
+        lists[row[0]] = {"pair": nearest(at, same_project, pair_count), "single": nearest(at, newer, 3)}
     return lists
 
 

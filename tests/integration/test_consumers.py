@@ -533,6 +533,47 @@ async def test_a_connection_closed_for_good_neither_stops_the_loop_nor_the_work(
     await consumers.close()
 
 
+async def test_a_broker_that_stays_away_is_met_again_over_a_new_connection(own_nats, broker_prefix, monkeypatch):
+    monkeypatch.setattr("lethelog.streams.consumers._LOST_SECONDS", 0.3)
+    settings = BrokerSettings(own_nats.url, broker_prefix)
+    done: list[str] = []
+
+    async def handle(task: Task) -> None:
+        done.append(task.id)
+
+    consumers = Consumers(settings, no_events)
+    await consumers.open([TaskSubscription("judge", handle)])
+    first = consumers._broker
+    own_nats.kill()
+    await eventually(lambda: consumers._broker is not first, "the old connection is given up")
+    own_nats.start()
+    async with TaskPublisher(settings) as publisher:
+        await publisher.publish_task("judge", {}, "after")
+    await eventually(lambda: done == ["after"], "the task is done")
+    await consumers.close()
+
+
+async def test_workers_that_stopped_asking_are_noticed_and_replaced(settings, monkeypatch):
+    monkeypatch.setattr("lethelog.streams.consumers.CHECK_SECONDS", 0.1)
+    done: list[str] = []
+
+    async def handle(task: Task) -> None:
+        done.append(task.id)
+
+    consumers = Consumers(settings, no_events)
+    async with TaskPublisher(settings) as publisher:
+        await consumers.open([TaskSubscription("judge", handle)])
+        await publisher.publish_task("judge", {}, "before")
+        await eventually(lambda: done == ["before"], "the first task is done")
+        assert consumers._broker is not None
+        for subscriber in consumers._broker.subscribers:
+            for task in subscriber.tasks:
+                task.cancel()
+        await publisher.publish_task("judge", {}, "after")
+        await eventually(lambda: done == ["before", "after"], "the second task is done")
+    await consumers.close()
+
+
 async def test_a_broker_that_is_down_is_an_error_at_open_unless_one_is_patient(own_nats, broker_prefix):
     settings = BrokerSettings(own_nats.url, broker_prefix)
     done: list[str] = []

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from lethelog.domain.candidates import Pair, Stale, choose
 from lethelog.domain.policy import PAIR_TYPES, STALE_TYPES
 from lethelog.projections import nearest
-from lethelog.projections.nearest import TEXT_WEIGHT, Group, merged
+from lethelog.projections.nearest import PRODUCT_WEIGHTS, Group, merged
 from lethelog.projections.words import SCALE, WORD, WORDS_PER_MEMORY, Rarity, WordCounts, words_of
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -180,10 +179,10 @@ def expected_score(a: tuple[bytes | None, bytes], b: tuple[bytes | None, bytes])
 
     words_a, words_b = read(a[1]), read(b[1])
     cosine = sum(x * y for x, y in zip(whole(a[0]), whole(b[0]), strict=True))
-    return cosine + TEXT_WEIGHT * sum(weight * words_b.get(word, 0) for word, weight in words_a.items())
+    return cosine + PRODUCT_WEIGHTS.words * sum(weight * words_b.get(word, 0) for word, weight in words_a.items())
 
 
-texts = st.lists(st.sampled_from("alpha beta gamma delta epsilon zeta".split()), max_size=5).map(" ".join)
+texts = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "epsilon", "zeta"]), max_size=5).map(" ".join)
 vectors = st.one_of(st.none(), st.lists(st.sampled_from([-1.0, 0.0, 0.25, 1.0]), min_size=DIMENSIONS, max_size=DIMENSIONS).map(halves))
 groups = st.lists(st.tuples(vectors, texts, st.integers(0, 2)), min_size=1, max_size=14)
 
@@ -207,11 +206,11 @@ def test_the_nearest_newer_are_those_of_a_plain_computation(
         nearest.BLOCK_CELLS = before
     for row, (places, scores) in enumerate(found):
         expected = sorted(
-            (
+
                 (-expected_score((members[row][0], words[row]), (members[at][0], words[at])), -at)
                 for at in range(row + 1, len(members))
                 if not same_project or members[at][2] == members[row][2]
-            )
+
         )[:count]
         assert [at for at in places if at >= 0] == [-at for _, at in expected]
         assert [score for at, score in zip(places, scores, strict=True) if at >= 0] == [-score for score, _ in expected]

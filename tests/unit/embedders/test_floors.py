@@ -1,5 +1,4 @@
 import pytest
-
 from lethelog.projections.embedders import floor_for, open_embedder
 
 

@@ -1,0 +1,199 @@
+"""Walking the review queue with single keys."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
+
+import typer
+from rich.rule import Rule
+from rich.text import Text
+
+from ...domain.errors import Conflict, InvalidInput, LethelogError, NotFound
+from . import options as o
+from .cards import chain_lines, proposal_card
+from .keys import Keys, reading_keys
+from .output import Printer, one_line, safe
+from .session import Json, Session
+
+if TYPE_CHECKING:
+    from ...handlers.views import ProposalDetail
+    from ..local import Memory
+
+_PAGE = 100
+_MENU = "a accept  r reject  s skip  c comment  o open  e explain  q quit"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    app.command(
+        rich_help_panel="Forget",
+        epilog=o.examples(
+            "lethelog review",
+            "lethelog review --action supersede",
+            "printf 'a\\ns\\nq\\n' | lethelog review   # the same keys, one a line",
+            "lethelog review --watch   # print proposals as they come",
+        ),
+    )(review)
+
+
+def review(
+    context: typer.Context,
+    action: Annotated[o.ProposalAction | None, typer.Option("--action", help="Only this action.")] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Print proposals as the broker brings them, until Ctrl-C.")
+    ] = False,
+    json_only: Json = False,
+) -> None:
+    """Walk through what is proposed, and decide.
+
+    Keys: a accept, r reject, s skip, c comment and then decide, o open the full text, e explain, q quit. What is
+    skipped stays in the queue.
+    """
+    session = Session.of(context, json_only)
+    if watch:
+        from .watching import watch_proposals
+
+        watch_proposals(session, action)
+        return
+    # Proposals show their memories, and an explanation walks the log.
+    with session.reading("review_queue", "live_memory") as memory:
+        walk = Walk(session.printer, memory)
+        with reading_keys(walk.ask_line) as keys:
+            done = walk.go(_open_proposals(memory, action), keys)
+    printer = session.printer
+    if printer.json_only:
+        printer.document(done.as_dict())
+        return
+    printer.line(
+        Text(f"{len(done.accepted)} accepted, {len(done.rejected)} rejected, {len(done.skipped)} skipped", "bold")
+    )
+
+
+@dataclass
+class Done:
+    """What came of a walk."""
+
+    accepted: list[UUID] = field(default_factory=list[UUID])
+    rejected: list[UUID] = field(default_factory=list[UUID])
+    skipped: list[UUID] = field(default_factory=list[UUID])
+    left: int = 0
+    """Proposals that were not reached."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "accepted": [str(one) for one in self.accepted],
+            "rejected": [str(one) for one in self.rejected],
+            "skipped": [str(one) for one in self.skipped],
+            "left": self.left,
+        }
+
+
+class Walk:
+    """One walk through the queue. With ``--json`` the questions go to the error stream."""
+
+    def __init__(self, printer: Printer, memory: "Memory") -> None:
+        self._memory = memory
+        self._console = printer.err if printer.json_only else printer.out
+
+    def go(self, ids: list[UUID], keys: Keys) -> Done:
+        """Ask about each of them, until there are no more or somebody quits."""
+        done = Done()
+        if not ids:
+            self._say("nothing to review")
+        for number, one in enumerate(ids):
+            try:
+                detail = self._memory.proposal(one)
+            except NotFound:
+                continue
+            if detail.proposal.status != "proposed":
+                self._say(f"{one} is {detail.proposal.status} by now")
+                continue
+            self._console.print(Rule(f"{number + 1} of {len(ids)}"))
+            self._show(detail)
+            if not self._decide(detail, keys, done):
+                done.left = len(ids) - number
+                break
+        return done
+
+    def ask_line(self, prompt: str) -> None:
+        """Show the question that a line of text answers."""
+        self._console.print(safe(prompt, "bold"), end="")
+
+    def _decide(self, detail: "ProposalDetail", keys: Keys, done: Done) -> bool:
+        """Ask until this proposal is done with; False to quit."""
+        proposal = detail.proposal.id
+        comment: str | None = None
+        while True:
+            self._console.print(Text(_MENU, "bold cyan"))
+            key = keys.key()
+            if key is None or key == "q":
+                return False
+            if key == "s":
+                done.skipped.append(proposal)
+                return True
+            if key in ("a", "r"):
+                if self._settle(proposal, accepted=key == "a", comment=comment):
+                    (done.accepted if key == "a" else done.rejected).append(proposal)
+                    return True
+            elif key == "c":
+                comment = self._comment(keys, comment)
+            elif key == "o":
+                self._show(detail, full=True)
+            elif key == "e":
+                self._try(self._explain, proposal)
+            elif key:
+                self._say(f"{one_line(key)} is no key here")
+
+    def _settle(self, proposal: UUID, *, accepted: bool, comment: str | None) -> bool:
+        """Decide; False where it could not be, and the reviewer may choose again."""
+        decide = self._memory.accept if accepted else self._memory.reject
+        try:
+            decided = decide(proposal, comment=comment)
+        except (Conflict, InvalidInput) as error:
+            self._say(f"error: {error.message}", "red")
+            return False
+        said = Text("accepted" if accepted else "rejected", "green")
+        if decided.withdrawn:
+            said.append(f", {len(decided.withdrawn)} sibling proposals withdrawn", "dim")
+        self._console.print(said)
+        return True
+
+    def _comment(self, keys: Keys, present: str | None) -> str | None:
+        given = keys.line("comment: ")
+        if given is None or not given.strip():
+            return present
+        self._say("the comment goes with your decision; a or r")
+        return given
+
+    def _explain(self, proposal: UUID) -> None:
+        for line in chain_lines(self._memory.explain(proposal)):
+            self._console.print(line, soft_wrap=True)
+
+    def _try(self, work: Callable[[UUID], None], proposal: UUID) -> None:
+        try:
+            work(proposal)
+        except LethelogError as error:
+            self._say(f"error: {error.message}", "red")
+
+    def _show(self, detail: "ProposalDetail", *, full: bool = False) -> None:
+        for one in proposal_card(detail, self._console, full=full):
+            self._console.print(one)
+
+    def _say(self, text: str, style: str = "dim") -> None:
+        self._console.print(safe(text, style), soft_wrap=True)
+
+
+def _open_proposals(memory: "Memory", action: str | None) -> list[UUID]:
+    """Ids of what is open now; what comes during the walk waits for the next one."""
+    query: dict[str, Any] = {"status": "proposed", "limit": _PAGE}
+    if action is not None:
+        query["action"] = action
+    found: list[UUID] = []
+    while True:
+        page = memory.proposals(**query)
+        found += [one.id for one in page.proposals]
+        if page.next_cursor is None:
+            return found
+        query["cursor"] = page.next_cursor

@@ -1,0 +1,288 @@
+"""The checks of `doctor` that need running servers."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from nats.js.errors import NotFoundError
+
+from ...domain.errors import LethelogError
+from .checks import Check
+from .standing import Standing, look, tenant_id
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+    from ...projections.runner import Progress
+    from ...streams.broker import BrokerSettings
+    from ...streams.database import Connection, Database
+    from ..settings import Settings
+
+BEHIND = 5_000
+"""Events from which a read model or the broker counts as behind while a worker runs."""
+
+
+@dataclass
+class ServerFindings:
+    """What the servers showed."""
+
+    checks: list[Check] = field(default_factory=list[Check])
+    sealed: bool | None = None
+    """Whether the vault holds keys, that is, whether data are sealed under the master key."""
+    built_as: str | None = None
+    """Version of the read model ``live_memory``, which names its embedding model."""
+
+
+async def check_servers(settings: "Settings", *, start: bool) -> ServerFindings:
+    """Look at the servers, and at what they hold."""
+    found = ServerFindings()
+    async with AsyncExitStack() as stack:
+        try:
+            if start and (settings.database_url is None or settings.broker_url is None):
+                from ..embedded import join
+
+                stack.enter_context(await asyncio.to_thread(join, settings.data_dir))
+            standing = await look(settings)
+        except LethelogError as error:
+            found.checks.append(Check("servers", "fault", error.message))
+            return found
+        found.checks += _of_standing(standing)
+        if standing.servers is None or standing.servers.running:
+            await _look_deeper(settings, standing, found)
+    return found
+
+
+def _of_standing(standing: Standing) -> list[Check]:
+    found: list[Check] = []
+    servers = standing.servers
+    if servers is not None:
+        if servers.running:
+            found.append(Check("servers", "ok", f"running, process {servers.supervisor_pid}"))
+        elif servers.last_error:
+            found.append(Check("servers", "warning", f"not running; last error: {servers.last_error}"))
+        else:
+            found.append(Check("servers", "idle", "not running (they start on demand)", ""))
+        if servers.restarts:
+            found.append(
+                Check(
+                    "restarts",
+                    "warning",
+                    f"{servers.restarts} since {servers.started_at}",
+                    f"See {servers.data_dir}/logs",
+                )
+            )
+    if standing.worker is not None:
+        found.append(_worker(standing))
+    else:
+        found.append(
+            Check("worker", "idle", "not running (commands do the work they need; lethelog up keeps one)")
+        )
+    if standing.problem:
+        found.append(Check("database", "fault", standing.problem))
+    return found
+
+
+def _worker(standing: Standing) -> Check:
+    from importlib.metadata import version
+
+    worker = standing.worker
+    assert worker is not None
+    here = version("lethelog")
+    if worker.version and worker.version != here:
+        return Check(
+            "worker",
+            "warning",
+            f"runs version {worker.version}, this is {here}",
+            "Run: lethelog down && lethelog up",
+        )
+    return Check("worker", "ok", f"running, process {worker.pid}")
+
+
+async def _look_deeper(settings: "Settings", standing: Standing, found: ServerFindings) -> None:
+    from ...streams.database import Database
+    from .serving import broker_settings
+
+    async with AsyncExitStack() as stack:
+        try:
+            url = settings.database_url.get_secret_value() if settings.database_url else None
+            if url is None:
+                from ..embedded import join
+
+                servers = stack.enter_context(await asyncio.to_thread(join, settings.data_dir))
+                url = servers.database_url
+            database = Database(url, size=2)
+            stack.push_async_callback(database.close)
+            await database.open()
+            async with database.connection() as connection:
+                found.checks += [check async for check in _database(connection, url, found)]
+            found.checks += _read_models(standing)
+            broker = await asyncio.to_thread(broker_settings, settings)
+            found.checks += [check async for check in _broker(broker, standing)]
+            found.checks += [check async for check in _tenant(settings, database, standing)]
+        except LethelogError as error:
+            found.checks.append(Check("database", "fault", error.message))
+
+
+async def _database(connection: "Connection", url: str, found: ServerFindings) -> AsyncGenerator[Check]:
+    row = await (await connection.execute("show server_version")).fetchone()
+    version = str(row[0]).split()[0] if row else "?"
+    major = int(version.split(".")[0]) if version.split(".")[0].isdigit() else 0
+    level = "ok" if major >= 16 else "warning"
+    yield Check("postgresql", level, version, "" if level == "ok" else "PostgreSQL 16 or newer is tested")
+    row = await (
+        await connection.execute(
+            "select (select extversion from pg_extension where extname = 'vector'), "
+            "(select default_version from pg_available_extensions where name = 'vector')"
+        )
+    ).fetchone()
+    installed, available = row or (None, None)
+    if installed:
+        yield Check("pgvector", "ok", str(installed))
+    elif available:
+        yield Check("pgvector", "idle", f"{available} is available and is set up at first use")
+    else:
+        yield Check("pgvector", "fault", "the extension vector is not installed on the server", "Install pgvector")
+    yield await asyncio.to_thread(_schema, url)
+    row = await (
+        await connection.execute("select to_regclass('lethelog_vault.tenant_keys') is not null")
+    ).fetchone()
+    if row and row[0]:
+        row = await (
+            await connection.execute("select exists (select 1 from lethelog_vault.tenant_keys)")
+        ).fetchone()
+        found.sealed = bool(row and row[0])
+    row = await (await connection.execute("select to_regclass('lethelog_views.tracking') is not null")).fetchone()
+    if row and row[0]:
+        row = await (
+            await connection.execute("select version from lethelog_views.tracking where name = 'live_memory'")
+        ).fetchone()
+        found.built_as = row[0] if row else None
+
+
+def _schema(url: str) -> Check:
+    from ..migrations import schema_revision
+
+    present, newest = schema_revision(url)
+    if present is None:
+        return Check("schema", "idle", f"not set up yet; {newest} at first use")
+    if present == newest:
+        return Check("schema", "ok", present)
+    if present < newest:  # revisions are numbered
+        return Check("schema", "idle", f"{present}; moved to {newest} at next use")
+    return Check("schema", "fault", f"{present} is newer than this version knows ({newest})", "Upgrade Lethelog")
+
+
+def _read_models(standing: Standing) -> list[Check]:
+    return [_read_model(one, standing) for one in standing.read_models]
+
+
+def _read_model(one: "Progress", standing: Standing) -> Check:
+    lag = max(0, (standing.head or 0) - one.position)
+    if not one.version:
+        return Check(one.name, "idle", "is built at first use")
+    if one.stalled_at is not None:
+        return Check(
+            one.name,
+            "fault",
+            f"stalled at position {one.stalled_at} ({one.error}), {lag} events behind",
+            f"Upgrade, then run: lethelog rebuild {one.name}",
+        )
+    says = f"{one.version}, at {one.position}" + (f", {lag} events behind" if lag else "")
+    if lag > BEHIND and standing.worker is not None:
+        return Check(one.name, "warning", says, "Look at the worker's log (lethelog status)")
+    return Check(one.name, "ok", says)
+
+
+async def _broker(broker: "BrokerSettings", standing: Standing) -> AsyncGenerator[Check]:
+    from ...streams.broker import close, connect
+    from ...streams.topology import Topology
+
+    try:
+        client = await connect(broker, name="doctor", reconnect=False)
+    except LethelogError as error:
+        yield Check("broker", "fault", error.message, "Writes go on; start NATS, or check LETHELOG_BROKER_URL")
+        return
+    try:
+        version = client.connected_server_version
+        yield Check("broker", "ok", f"NATS {version}, JetStream")
+        drift = await Topology(broker).drift(client)
+        missing = [one for one in drift if one.endswith("is missing")]
+        if drift and len(missing) == len(drift):
+            yield Check("streams", "idle", "; ".join(drift) + " (made at first use)")
+        elif drift:
+            yield Check("streams", "warning", "; ".join(drift), "A worker mends this at its start: lethelog up")
+        else:
+            yield Check("streams", "ok", "as they should be")
+        async for check in _durables(client, broker):
+            yield check
+    except LethelogError as error:
+        yield Check("streams", "fault", error.message)
+    finally:
+        await close(client)
+    if standing.relay is not None:
+        lag = standing.relay.lag
+        if lag > BEHIND and standing.worker is not None:
+            yield Check("relay", "warning", f"{lag} events behind", "Look at the worker's log (lethelog status)")
+        else:
+            yield Check("relay", "ok", f"at {standing.relay.position}" + (f", {lag} events behind" if lag else ""))
+
+
+async def _durables(client: "Client", broker: "BrokerSettings") -> AsyncGenerator[Check]:
+    """How far the consumers are, and whether messages were set aside."""
+    from ...streams.broker import STREAM_KINDS, jetstream, translated
+
+    js = jetstream(client, broker)
+    states: list[str] = []
+    parked = 0
+    with translated():
+        for kind in STREAM_KINDS:
+            try:
+                info = await js.stream_info(broker.stream(kind))
+                consumers = await js.consumers_info(broker.stream(kind))
+            except NotFoundError:
+                continue
+            if kind == "parked":
+                parked = info.state.messages
+            states += [
+                f"{one.name}: {one.num_pending or 0} waiting, {one.num_ack_pending or 0} open"
+                for one in consumers
+                if one.config.durable_name
+            ]
+    if states:
+        yield Check("durables", "ok", "; ".join(sorted(states)))
+    else:
+        yield Check("durables", "idle", "none yet; a worker makes them")
+    if parked:
+        yield Check(
+            "parked",
+            "warning",
+            f"{parked} messages were set aside after failing again and again",
+            "See the worker's log",
+        )
+
+
+async def _tenant(settings: "Settings", database: "Database", standing: Standing) -> AsyncGenerator[Check]:
+    """Whether this tenant may be judged, and what waits for its reviewers."""
+    from ...handlers.tenants import Tenants
+    from ...streams.log import Log
+    from ...streams.vault import Vault, load_master_key
+
+    try:
+        tenant = await tenant_id(settings, database) if standing.head is not None else None
+    except LethelogError:
+        return  # the master key; it has a check of its own
+    if tenant is None:
+        yield Check("tenant", "idle", f"{settings.tenant} is made at first use")
+        return
+    log = Log(database, Vault(database, load_master_key(settings.key_file)))
+    state = await Tenants(log).get(tenant, fresh=True)
+    if state.judgment:
+        yield Check("tenant", "ok", f"{settings.tenant}, may be judged")
+    else:
+        fix = "To allow it: lethelog settings judgment on"
+        yield Check("tenant", "idle", f"{settings.tenant}, judging is off, so nothing is proposed", fix)
+    if standing.queue is not None:
+        waiting = standing.queue["proposed"]
+        yield Check("review queue", "ok", f"{waiting} proposals wait" + (": lethelog review" if waiting else ""))

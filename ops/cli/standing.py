@@ -1,0 +1,206 @@
+"""How everything stands, found out without starting or changing anything."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from rich.table import Table
+from rich.text import Text
+
+from ...domain.errors import LethelogError
+from .output import moment, safe
+
+if TYPE_CHECKING:
+    from ...projections.runner import Progress
+    from ...streams.database import Database
+    from ...streams.relay import RelayState
+    from ..embedded import ServerStatus
+    from ..settings import Settings
+    from .background import WorkerState
+    from .session import Session
+
+READ_MODELS = ("live_memory", "review_queue", "memory_history")
+QUEUE_STATUSES = ("proposed", "applied", "rejected", "withdrawn")
+
+
+@dataclass
+class Standing:
+    """What was found. A part is None where its server does not run or was never set up."""
+
+    data_dir: str
+    embedded: bool
+    servers: "ServerStatus | None" = None
+    worker: "WorkerState | None" = None
+    head: int | None = None
+    read_models: "list[Progress]" = field(default_factory=lambda: [])
+    relay: "RelayState | None" = None
+    queue: dict[str, int] | None = None
+    problem: str | None = None
+    """Why the database could not be looked at."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready; holds no secret and no content."""
+        head = self.head or 0
+        return {
+            "data_dir": self.data_dir,
+            "embedded": self.embedded,
+            "servers": self.servers.as_dict() if self.servers else None,
+            "worker": self.worker.as_dict() if self.worker else None,
+            "head": self.head,
+            "read_models": [
+                {**asdict(one), "lag": max(0, head - one.position), "stalled": one.stalled_at is not None}
+                for one in self.read_models
+            ],
+            "relay": asdict(self.relay) if self.relay else None,
+            "queue": self.queue,
+            "problem": self.problem,
+        }
+
+
+async def look(settings: "Settings") -> Standing:
+    """Look at servers, worker, read models, relay and queue."""
+    from . import background
+
+    embedded = settings.database_url is None or settings.broker_url is None
+    found = Standing(str(settings.data_dir), embedded, worker=background.current(settings.data_dir))
+    if embedded:
+        from ..embedded import status
+
+        found.servers = await asyncio.to_thread(status, settings.data_dir)
+        if not found.servers.running:
+            return found
+    async with AsyncExitStack() as stack:
+        try:
+            await _look_into(settings, found, stack)
+        except LethelogError as error:
+            found.problem = error.message
+    return found
+
+
+async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStack) -> None:
+    from ...streams.database import Database
+
+    url = settings.database_url.get_secret_value() if settings.database_url else None
+    if found.embedded:
+        from ..embedded import join
+
+        servers = stack.enter_context(await asyncio.to_thread(join, settings.data_dir))
+        url = url or servers.database_url
+    assert url is not None
+    database = Database(url, size=2)
+    await database.open()
+    stack.push_async_callback(database.close)
+    if not await _exists(database, "lethelog.head"):
+        return
+    from ...projections.runner import read_progress
+    from ...streams.relay import relay_state
+    from .serving import broker_settings
+
+    async with database.connection() as connection:
+        row = await (await connection.execute("select position from lethelog.head")).fetchone()
+        found.head = row[0] if row else 0
+    broker = await asyncio.to_thread(broker_settings, settings)
+    found.relay = await relay_state(database, broker)
+    if await _exists(database, "lethelog_views.tracking"):
+        async with database.connection() as connection:
+            found.read_models = [await read_progress(connection, name) for name in READ_MODELS]
+        if await _exists(database, "lethelog_views.review_queue"):
+            found.queue = await _queue(settings, database)
+
+
+async def _queue(settings: "Settings", database: "Database") -> dict[str, int] | None:
+    """How many proposals of this tenant stand how. None where the tenant or the master key is not there yet."""
+    tenant = await tenant_id(settings, database)
+    if tenant is None:
+        return None
+    async with database.connection() as connection:
+        cursor = await connection.execute(
+            "select status, count(*) from lethelog_views.review_queue where tenant = %s and status <> 'dismissed' "
+            "group by 1",
+            (tenant,),
+        )
+        counted = dict(await cursor.fetchall())
+    return {status: counted.get(status, 0) for status in QUEUE_STATUSES}
+
+
+async def tenant_id(settings: "Settings", database: "Database") -> UUID | None:
+    """The tenant's opaque id, if it was ever used here and the master key is at hand."""
+    from ...streams.directory import Directory
+    from ...streams.vault import Vault, load_master_key
+    from ..local import INSTALLATION
+
+    if not settings.key_file.exists():
+        return None
+    vault = Vault(database, load_master_key(settings.key_file))
+    return await Directory(database, vault).find(INSTALLATION, "tenant", settings.tenant)
+
+
+async def _exists(database: "Database", relation: str) -> bool:
+    async with database.connection() as connection:
+        row = await (await connection.execute("select to_regclass(%s) is not null", (relation,))).fetchone()
+    return bool(row and row[0])
+
+
+def print_standing(session: "Session") -> None:
+    """Look, and print it."""
+    found = asyncio.run(look(session.settings))
+    printer = session.printer
+    if printer.json_only:
+        printer.document(found.as_dict())
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("data directory", safe(found.data_dir))
+    if found.servers is not None:
+        _add_servers(table, found.servers)
+    else:
+        table.add_row("servers", "of one's own (LETHELOG_DATABASE_URL, LETHELOG_BROKER_URL)")
+    worker = found.worker
+    if worker is None:
+        table.add_row("worker", Text("not running; commands do the work they need", "dim"))
+    else:
+        table.add_row("worker", Text(f"running, process {worker.pid}, {', '.join(worker.roles)}", "green"))
+    if found.problem:
+        table.add_row("database", safe(found.problem, "red"))
+    if found.relay is not None:
+        behind = "nothing behind" if not found.relay.lag else f"{found.relay.lag} events behind"
+        table.add_row("broker", f"at {found.relay.position}, {behind}")
+    if found.queue is not None:
+        said = ", ".join(f"{count} {status}" for status, count in found.queue.items() if count)
+        table.add_row("review queue", said or "empty")
+    printer.out.print(table)
+    if found.read_models:
+        printer.out.print(_read_models(found))
+
+
+def _add_servers(table: Table, servers: "ServerStatus") -> None:
+    if not servers.running:
+        table.add_row("servers", Text(f"{servers.phase}; they start when a command needs them", "dim"))
+    else:
+        stay = "until lethelog down" if servers.held else "while somebody uses them"
+        table.add_row("servers", Text(f"running, {stay}", "green"))
+        vector = f", pgvector {servers.pgvector_version}" if servers.pgvector_version else ""
+        table.add_row("PostgreSQL", safe(f"{servers.postgres.version}{vector}, process {servers.postgres.pid}"))
+        table.add_row("", safe(f"socket in {servers.socket_dir}"))
+        table.add_row("NATS", safe(f"{servers.broker.version}, 127.0.0.1:{servers.broker_port}"))
+    if servers.last_error:
+        table.add_row("last error", safe(servers.last_error, "red"))
+
+
+def _read_models(found: Standing) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("read model", "position", "behind", "moved", "state"):
+        table.add_column(title, justify="right" if title in ("position", "behind") else "left", overflow="fold")
+    for one in found.read_models:
+        if not one.version:
+            state = Text("never built", "dim")
+        elif one.stalled_at is not None:
+            state = Text(f"stalled at {one.stalled_at}: {one.error}", "red")
+        else:
+            state = Text("ok", "green")
+        lag = max(0, (found.head or 0) - one.position)
+        table.add_row(one.name, str(one.position), str(lag), moment(one.moved_at), state)
+    return table

@@ -1,0 +1,144 @@
+"""Read models: build them anew, or prove that they say what the log says."""
+
+import threading
+from collections.abc import Coroutine, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from ...domain.errors import InvalidInput
+from .options import examples
+from .session import VIEWS, Json, Session
+
+if TYPE_CHECKING:
+    from ...projections.rebuild import Comparison, Report
+    from ..local import Memory
+
+T = TypeVar("T")
+_PANEL = "Run"
+_CLEANUP_SECONDS = 15.0
+Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(VIEWS)}, or all.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    app.command(rich_help_panel=_PANEL, epilog=examples("lethelog rebuild all", "lethelog rebuild live_memory"))(
+        rebuild
+    )
+    app.command(
+        rich_help_panel=_PANEL, epilog=examples("lethelog compare all", "lethelog compare review_queue --json")
+    )(compare)
+
+
+def rebuild(context: typer.Context, name: Name, json_only: Json = False) -> None:
+    """Build a read model anew from the log, beside the present one, and switch to it.
+
+    Ctrl-C leaves the present one as it is. Needed after changing the embedding model.
+    """
+    session = Session.of(context, json_only)
+    names = _chosen(name)
+    positions: dict[str, int] = {}
+    # Without the check for other versions, which is what this command mends.
+    with session.open(ensure=False) as memory:
+        for one in names:
+            with _progress(session, f"rebuilding {one}") as report:
+                positions[one] = _finishing(memory, memory.asyncio.rebuild(one, report))
+    printer = session.printer
+    if printer.json_only:
+        printer.document({"rebuilt": [{"name": one, "position": at} for one, at in positions.items()]})
+        return
+    for one, at in positions.items():
+        printer.line(Text("rebuilt", "green"), f" {one} up to position {at}")
+
+
+def compare(context: typer.Context, name: Name, json_only: Json = False) -> None:
+    """Build a read model a second time and hold both against each other. Exit 1 if they differ."""
+    session = Session.of(context, json_only)
+    names = _chosen(name)
+    found: list[Comparison] = []
+    with session.reading(*names) as memory:
+        for one in names:
+            with _progress(session, f"comparing {one}") as report:
+                found.append(_finishing(memory, memory.asyncio.compare(one, report)))
+    equal = all(one.equal for one in found)
+    printer = session.printer
+    if printer.json_only:
+        printer.document({"equal": equal, "compared": [_as_dict(one) for one in found]})
+    else:
+        printer.out.print(_table(found))
+    if not equal:
+        printer.note("a read model differs from what the log says; mend it with: lethelog rebuild NAME")
+        raise typer.Exit(1)
+
+
+def _chosen(name: str) -> tuple[str, ...]:
+    if name == "all":
+        return VIEWS
+    if name not in VIEWS:
+        raise InvalidInput("name", "is no read model", f"There are: {', '.join(VIEWS)}, all")
+    return (name,)
+
+
+def _finishing(memory: "Memory", work: Coroutine[Any, Any, T]) -> T:
+    """Run it; on Ctrl-C wait until it has cleared away what it had begun."""
+    ended = threading.Event()
+
+    async def whole() -> T:
+        try:
+            return await work
+        finally:
+            ended.set()
+
+    try:
+        return memory.run(whole())
+    except KeyboardInterrupt:
+        ended.wait(_CLEANUP_SECONDS)
+        raise
+
+
+@contextmanager
+def _progress(session: Session, says: str) -> "Generator[Report]":
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    if not session.printer.watched:
+        yield _silent
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    )  # fmt: skip
+    with Progress(*columns, console=session.printer.err, transient=True) as bar:
+        task = bar.add_task(says, total=None)
+
+        def report(position: int, target: int) -> None:
+            bar.update(task, completed=position, total=target)
+
+        yield report
+
+
+def _silent(_position: int, _target: int) -> None:
+    return
+
+
+def _as_dict(one: "Comparison") -> dict[str, Any]:
+    tables = [
+        {"table": d.table, "rows": d.rows, "only_live": d.only_live, "only_rebuilt": d.only_rebuilt}
+        for d in one.differences
+    ]
+    return {"name": one.name, "position": one.position, "equal": one.equal, "tables": tables}
+
+
+def _table(found: "list[Comparison]") -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    for title in ("read model", "table", "rows", "position", "result"):
+        table.add_column(title, overflow="fold")
+    for one in found:
+        for d in one.differences:
+            same = not d.only_live and not d.only_rebuilt
+            says = "equal" if same else f"{d.only_live} rows only live, {d.only_rebuilt} only rebuilt"
+            table.add_row(
+                one.name, d.table, str(d.rows), str(one.position), Text(says, "green" if same else "red")
+            )
+    return table

@@ -1,0 +1,80 @@
+"""``review --watch``: proposals as the broker brings them."""
+
+import asyncio
+import contextlib
+import json
+import signal
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from ...domain.errors import NotFound
+from .cards import proposal_line
+from .output import one_line, safe, write
+from .session import Session
+
+if TYPE_CHECKING:
+    from ...handlers.memory import AsyncMemory
+    from ...handlers.views import ProposalDetail
+    from ...handlers.workers import Role
+
+_ROLES: "frozenset[Role]" = frozenset(("views", "relay"))
+
+
+def watch_proposals(session: Session, action: str | None) -> None:
+    """Print this tenant's proposals until SIGINT or SIGTERM. With ``--json`` one document a line."""
+    from .background import runs_everything
+
+    roles = frozenset[Role]() if runs_everything(session.settings) else _ROLES
+    asyncio.run(_until_stopped(session, roles, action))
+
+
+async def _until_stopped(session: Session, roles: "frozenset[Role]", action: str | None) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    watching = asyncio.ensure_future(_watch(session, roles, action))
+    stopping = asyncio.ensure_future(stopped.wait())
+    await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if watching.done():
+        await watching
+    watching.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await watching
+
+
+async def _watch(session: Session, roles: "frozenset[Role]", action: str | None) -> None:
+    from ...domain.events import ProposalStaged
+    from ...streams.follow import follow
+    from ..local import open_memory
+    from .serving import broker_settings
+
+    async with await open_memory(session.settings, roles) as door:
+        broker = await asyncio.to_thread(broker_settings, session.settings)
+        events = follow(broker, names=("proposal.staged",), decode=door.engine.log.decode)
+        session.printer.note("watching for proposals; stop with Ctrl-C")
+        async with contextlib.aclosing(events):
+            async for recorded in events:
+                staged = recorded.event
+                if recorded.tenant != door.caller.tenant or not isinstance(staged, ProposalStaged):
+                    continue
+                if action is not None and staged.action != action:
+                    continue
+                door.position = max(door.position, recorded.position)
+                with contextlib.suppress(NotFound):
+                    _print(session, await door.proposal(recorded.stream))
+
+
+def _print(session: Session, detail: "ProposalDetail") -> None:
+    printer = session.printer
+    if printer.json_only:
+        write(json.dumps(detail.model_dump(mode="json")))
+        return
+    printer.line(proposal_line(detail.proposal))
+    for name, view in (("  older  " if detail.related else "  ", detail.memory), ("  newer  ", detail.related)):
+        if view is not None:
+            printer.line(Text(name, "dim"), safe(one_line(view.topic)))
+    if detail.proposal.quote:
+        printer.line(Text("  says   ", "dim"), safe(f"“{one_line(detail.proposal.quote)}”"))
