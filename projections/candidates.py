@@ -89,6 +89,9 @@ async def select_candidates(
     stale_before = now - timedelta(days=policy.stale_window_days)
     async with database.transaction() as connection:
         await connection.execute("set transaction isolation level repeatable read, read only")
+        # The lists are new to the planner whenever they were just made; guessing them to be few, it would look
+        # every neighbour up on its own.
+        await connection.execute("set local enable_nestloop = off")
         cursor = await connection.execute(
             f"select position from {schema}.candidate_marks where tenant = %s", (tenant,)
         )
@@ -189,11 +192,9 @@ _LIVE_ROWS = f"""
 
 _PAIRS = f"""
     with {_LIVE_ROWS}, listed as (
-        select n.memory_id as older, p.newer, p.similarity, p.rank
-        from {{schema}}.candidate_neighbours n,
-            rows from (unnest(n.pair_ids), unnest(n.pair_similarities)) with ordinality p(newer, similarity, rank)
-        where n.tenant = %(tenant)s and n.memory_type = any(%(types)s)
-            and p.rank <= %(neighbours)s and p.similarity >= %(floor)s
+        select memory_id as older, unnest(pair_ids) as newer, unnest(pair_similarities) as similarity,
+            generate_subscripts(pair_ids, 1) as rank
+        from {{schema}}.candidate_neighbours where tenant = %(tenant)s and memory_type = any(%(types)s)
     ), asked as (
         select least(a, b) as one, greatest(a, b) as other, max(created_at) as at,
             bool_or(status = 'proposed') as open
@@ -205,12 +206,13 @@ _PAIRS = f"""
         select memory_id, max(decided_at) as at from {{schema}}.review_queue
         where tenant = %(tenant)s and status = 'rejected' group by memory_id
     )
-    select o.memory_id, w.memory_id, o.memory_type, o.fresh_at < %(stale_before)s, rank::int, similarity,
+    select o.memory_id, w.memory_id, o.memory_type, o.fresh_at < %(stale_before)s, rank, similarity,
         o.state_version, w.state_version, count(*) over ()
     from listed join live o on o.memory_id = older join live w on w.memory_id = newer
         left join asked a on a.one = least(older, newer) and a.other = greatest(older, newer)
         left join rejected r on r.memory_id = older and r.at > o.fresh_at
-    where w.memory_type = o.memory_type and w.scope = o.scope and w.project is not distinct from o.project
+    where rank <= %(neighbours)s and similarity >= %(floor)s
+        and w.memory_type = o.memory_type and w.scope = o.scope and w.project is not distinct from o.project
         and (a.at is null or not (a.open or a.at > greatest(o.fresh_at, w.fresh_at)))
         and (r.at is null or w.recorded_at > r.at)
         and w.predecessor is distinct from older and o.predecessor is distinct from newer
@@ -231,16 +233,17 @@ _SINGLES = f"""
     ), kept as (
         select memory_id, max(created_at) as at from {{schema}}.review_queue
         where tenant = %(tenant)s and status = 'dismissed' group by memory_id
+    ), listed as (
+        select memory_id, unnest(single_ids) as newer, unnest(single_similarities) as similarity,
+            generate_subscripts(single_ids, 1) as rank
+        from {{schema}}.candidate_neighbours where tenant = %(tenant)s
     ), near as (
-        select n.memory_id, array_agg(w.memory_id order by p.rank) as ids,
-            array_agg(p.similarity order by p.rank) as similarities,
-            array_agg(w.state_version order by p.rank) as versions, max(w.recorded_at) as latest
-        from stale s join {{schema}}.candidate_neighbours n on n.tenant = %(tenant)s and n.memory_id = s.memory_id,
-            rows from (unnest(n.single_ids), unnest(n.single_similarities))
-                with ordinality p(newer, similarity, rank)
-            join live w on w.memory_id = p.newer
+        select s.memory_id, array_agg(w.memory_id order by rank) as ids,
+            array_agg(similarity order by rank) as similarities,
+            array_agg(w.state_version order by rank) as versions, max(w.recorded_at) as latest
+        from stale s join listed using (memory_id) join live w on w.memory_id = newer
         where w.memory_type = s.memory_type and w.scope = s.scope
-        group by n.memory_id
+        group by s.memory_id
     )
     select s.memory_id, s.memory_type, s.fresh_at, s.guarded, near.ids, near.similarities, s.state_version,
         near.versions, count(*) over ()

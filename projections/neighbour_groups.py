@@ -53,6 +53,16 @@ class _Entering:
     scores: Scores
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """New lists of some members, and what enters the lists of the others."""
+
+    pair: Lists
+    single: Lists
+    into_pair: _Entering
+    into_single: _Entering
+
+
 async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> int:
     """Count the group's words anew and make every list. Returns how many memories the group has."""
     ids: list[UUID] = []
@@ -84,8 +94,8 @@ async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> i
         words = rarity.vectors(counted)
         group = Group(vectors, words, _numbered(projects), key.weights)
         rows = np.arange(group.size)
-        pair, single = _lists(group, rows, key.pair_count)
-        return rarity, words, _entries(group, rows, pair), _entries(group, rows, single)
+        found = _find(group, rows, _NONE, key.pair_count, _NONE, _NONE)
+        return rarity, words, _entries(group, rows, found.pair), _entries(group, rows, found.single)
 
     rarity, words, pair, single = await asyncio.to_thread(compute)
     await connection.execute(
@@ -124,16 +134,16 @@ async def refresh_changed(
     rows = np.flatnonzero([row[3] is None or row[6] for row in members])
     pair_bound, single_bound = _bounds([row[4] for row in members]), _bounds([row[5] for row in members])
 
-    def compute() -> tuple[Group, list[bytes], tuple[Lists, Lists], tuple[_Entering, _Entering]]:
+    def compute() -> tuple[Group, list[bytes], _Found]:
         words: list[bytes] = [row[3] for row in members]
         counted = WordCounts.of([members[place][7] for place in fresh.tolist()])
         for place, vector in zip(fresh.tolist(), rarity.vectors(counted), strict=True):
             words[place] = vector
         group = Group([row[2] for row in members], words, _numbered([row[1] for row in members]), key.weights)
-        entering = _entering(group, fresh, rows, pair_bound if key.pair_count else None, single_bound)
-        return group, words, _lists(group, rows, key.pair_count), entering
+        return group, words, _find(group, rows, fresh, key.pair_count, pair_bound, single_bound)
 
-    group, words, (pair, single), (into_pair, into_single) = await asyncio.to_thread(compute)
+    group, words, found = await asyncio.to_thread(compute)
+    into_pair, into_single = found.into_pair, found.into_single
     if len(rows):
         await write_lists(
             connection,
@@ -141,8 +151,8 @@ async def refresh_changed(
             key.tenant,
             [ids[place] for place in rows.tolist()],
             [words[place] for place in rows.tolist()],
-            _entries(group, rows, pair),
-            _entries(group, rows, single),
+            _entries(group, rows, found.pair),
+            _entries(group, rows, found.single),
             ids,
         )
     owners: Places = np.unique(np.concatenate([into_pair.owners, into_single.owners]))
@@ -175,12 +185,22 @@ async def _counted(connection: Connection, schema: str, key: GroupKey, changes: 
     return Rarity(row[0], np.frombuffer(row[1], np.uint32), np.frombuffer(row[2], np.uint32))
 
 
-def _lists(group: Group, rows: Places, pair_count: int) -> tuple[Lists, Lists]:
-    """(pair lists, single lists) of these rows, which are in ascending order."""
+def _find(
+    group: Group, rows: Places, fresh: Places, pair_count: int, pair_bound: Scores, single_bound: Scores
+) -> _Found:
+    """The lists of ``rows`` (ascending), and which of the ``fresh`` among them may enter lists of older members.
+
+    A bound is the score of a list's last entry. At equal score the newer memory wins, which merging tells.
+    """
     pairs: list[Lists] = []
     singles: list[Lists] = []
+    into_pair: list[tuple[Places, Places, Scores]] = []
+    into_single: list[tuple[Places, Places, Scores]] = []
+    untouched = np.ones(group.size, bool)
+    untouched[rows] = False
     for block in group.blocks(rows):
-        first = int(block[0]) + 1
+        new = np.isin(block, fresh)
+        first = 0 if new.any() else int(block[0]) + 1
         scores = group.scores(block, first)
         if group.one_project:
             most = max(pair_count, SINGLE_NEIGHBOURS)
@@ -190,31 +210,26 @@ def _lists(group: Group, rows: Places, pair_count: int) -> tuple[Lists, Lists]:
         else:
             pairs.append(group.nearest_newer(block, scores, pair_count, first=first, same_project=True))
             singles.append(group.nearest_newer(block, scores, SINGLE_NEIGHBOURS, first=first, same_project=False))
-    return Lists.stacked(pairs, pair_count), Lists.stacked(singles, SINGLE_NEIGHBOURS)
+        if new.any():
+            entrants, scores = block[new], scores[new]
+            older = (np.arange(group.size) < entrants[:, None]) & untouched
+            into_single.append(_entering(entrants, scores, older & (scores >= single_bound)))
+            if pair_count:
+                older &= group.projects == group.projects[entrants, None]
+                into_pair.append(_entering(entrants, scores, older & (scores >= pair_bound)))
+    return _Found(
+        Lists.stacked(pairs, pair_count),
+        Lists.stacked(singles, SINGLE_NEIGHBOURS),
+        _joined(into_pair),
+        _joined(into_single),
+    )
 
 
 def _entering(
-    group: Group, fresh: Places, rows: Places, pair_bound: Scores | None, single_bound: Scores
-) -> tuple[_Entering, _Entering]:
-    """Which new members may enter (pair, single) lists of older members; those in ``rows`` get whole lists anyway.
-
-    A bound is the score of a list's last entry. At equal score the newer memory wins, which merging tells.
-    """
-    pairs: list[tuple[Places, Places, Scores]] = []
-    singles: list[tuple[Places, Places, Scores]] = []
-    places = np.arange(group.size)
-    kept = np.ones(group.size, bool)
-    kept[rows] = False
-    for block in group.blocks(fresh):
-        scores = group.scores(block)
-        older = (places < block[:, None]) & kept
-        at, owners = np.nonzero(older & (scores >= single_bound))
-        singles.append((owners, block[at], scores[at, owners].astype(np.int64)))
-        if pair_bound is not None:
-            enters = older & (scores >= pair_bound) & (group.projects == group.projects[block, None])
-            at, owners = np.nonzero(enters)
-            pairs.append((owners, block[at], scores[at, owners].astype(np.int64)))
-    return _joined(pairs), _joined(singles)
+    entrants: Places, scores: NDArray[np.int32], where: NDArray[np.bool_]
+) -> tuple[Places, Places, Scores]:
+    at, owners = np.nonzero(where)
+    return owners, entrants[at], scores[at, owners].astype(np.int64)
 
 
 def _joined(parts: Sequence[tuple[Places, Places, Scores]]) -> _Entering:
@@ -253,9 +268,9 @@ _MEMBERS = f"""
     select l.memory_id, l.project, public.halfvec_send(l.embedding), n.words,
         n.pair_scores[%(pairs)s], n.single_scores[%(singles)s],
         n.pair_ids && %(removed)s::uuid[] or n.single_ids && %(removed)s::uuid[],
-        case when n.memory_id is null then l.text end
+        case when n.memory_id is null then {_TEXT} end
     from (
-        select memory_id, project, embedding, occurred_at, {_TEXT} as text from {{schema}}.live_memory
+        select memory_id, project, embedding, occurred_at, topic, content from {{schema}}.live_memory
         where tenant = %(tenant)s and memory_type = %(type)s and scope = %(scope)s and {LIVE}
     ) l left join {{schema}}.candidate_neighbours n on n.tenant = %(tenant)s and n.memory_id = l.memory_id
     order by l.occurred_at, l.memory_id

@@ -94,7 +94,8 @@ async def write_lists(
     members: Sequence[UUID],
 ) -> None:
     """Store the lists of these memories, filed as live memory has them. Without ``words`` these stand already."""
-    names = list(map(str, members))
+    used: list[int] = np.unique(np.concatenate([pair.places, single.places])).tolist()
+    names = {place: str(members[place]) for place in used}
     columns = [
         list(map(str, owners)),
         *_columns(pair, len(owners), names),
@@ -109,7 +110,7 @@ async def write_lists(
         await connection.execute(statement, (*portion, tenant))
 
 
-def _columns(entries: Entries, owners: int, names: Sequence[str]) -> list[list[str]]:
+def _columns(entries: Entries, owners: int, names: Mapping[int, str]) -> list[list[str]]:
     """(ids, scores, similarities) as one array literal per owner."""
     ends = np.searchsorted(entries.owners, np.arange(owners), side="right").tolist()
     bounds = list(zip([0, *ends[:-1]], ends, strict=True)) if owners else []

@@ -15,7 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from ..domain.errors import Misconfigured, NotCaughtUp
+from ..domain.errors import NotCaughtUp
 from ..domain.policy import STALE_TYPES
 from ..streams.database import Connection, Database
 from .live_memory import LIVE
@@ -86,7 +86,7 @@ async def refresh(
     """Bring the lists up to the present state of live memory, which must have reached ``upto_position``.
 
     ``neighbours`` is the length of the pair lists. One refresh of a tenant runs at a time; others wait for it.
-    Raises `NotCaughtUp`, `Misconfigured` (vectors of two models), `Unavailable`.
+    Raises `NotCaughtUp` and `Unavailable`.
     """
     await ensure(database, schema)
     lock = f"candidates:{tenant}"
@@ -112,10 +112,10 @@ async def _refresh(
             read_model="live_memory",
             position=upto_position,
         )
-    model = await _model(connection, tenant, schema)
-    mark = f"{RULE}/{neighbours}/{weights.vector}:{weights.words}/{model}"
+    # The version of live memory names the embedding model, so that a change of it makes everything anew.
+    made_by = f"{RULE}/{neighbours}/{weights.vector}:{weights.words}/{progress.version}"
     cursor = await connection.execute(f"select made_by from {schema}.candidate_marks where tenant = %s", (tenant,))
-    reset = await cursor.fetchone() != (mark,)
+    reset = await cursor.fetchone() != (made_by,)
     if reset:
         await _clear(connection, tenant, schema)
     changes = await _changes(connection, tenant, schema)
@@ -143,7 +143,7 @@ async def _refresh(
         f"insert into {schema}.candidate_marks (tenant, position, made_by) values (%s, %s, %s) "
         "on conflict (tenant) do update set position = excluded.position, made_by = excluded.made_by, "
         "refreshed_at = now()",
-        (tenant, progress.position, mark),
+        (tenant, progress.position, made_by),
     )
     return RefreshReport(
         position=progress.position,
@@ -159,21 +159,6 @@ async def _refresh(
 async def _clear(connection: Connection, tenant: UUID, schema: str) -> None:
     for table in ("candidate_neighbours", "candidate_groups", "candidate_marks"):
         await connection.execute(f"delete from {schema}.{table} where tenant = %s", (tenant,))
-
-
-async def _model(connection: Connection, tenant: UUID, schema: str) -> str | None:
-    """The one model of the tenant's vectors; None while there is none."""
-    cursor = await connection.execute(
-        f"select min(embedding_model), max(embedding_model) from {schema}.live_memory where tenant = %s", (tenant,)
-    )
-    row = await cursor.fetchone()
-    assert row is not None
-    if row[0] != row[1]:
-        raise Misconfigured(
-            f"live memory holds vectors of {row[0]} and of {row[1]}; run: lethelog rebuild live_memory",
-            read_model="live_memory",
-        )
-    return row[0]
 
 
 async def _changes(connection: Connection, tenant: UUID, schema: str) -> dict[tuple[str, str], _Change]:

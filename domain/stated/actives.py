@@ -21,7 +21,8 @@ def read_active(reading: Reading, at: int) -> Found | None:
         return _pronoun(reading, at, form, stop)
     if not objects.older or not follows_cleanly(atoms, objects.end):
         return None
-    labelled = stop < len(atoms) and atoms[stop].text in (":", "|") and all(a.kind == "mark" for a in atoms[:at])
+    label = atoms[stop].text if stop < len(atoms) else ""
+    labelled = label == "=" or (label in (":", "|") and all(a.kind == "mark" for a in atoms[:at]))
     if labelled:
         return found_as("field", objects) if form in ("finite", "ing") else None
     if not subject_is_text(atoms, at, form, after_other=reading.after_other):

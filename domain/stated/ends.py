@@ -24,20 +24,21 @@ _NOBODY = Identity(frozenset(), None, frozenset(), (), frozenset(), "")
 
 _LABELS = phrases(
     """
-    valid until | valid till | valid through | valid to | valid - until | valid - to | end - date | validity ends | expires on | expires at | expires |
-    expiry date | expiry | expiration date | expiration | end date | ends on | ends | sunset date | sunset |
-    until | in force until | in effect until | applies until | good until | good through | runs until
+    valid until | valid till | valid through | valid to | valid - until | valid - to | end - date |
+    validity ends | expires on | expires at | expires | expiry date | expiry | expiration date |
+    expiration | end date | ends on | ends | sunset date | sunset | until | in force until | in effect
+    until | applies until | good until | good through | runs until
     """
 )
 _STATED = phrases(
     """
-    valid until | valid till | valid through | valid up to | expires on | expires at | expires after | expires
-    with | expires in | expires | lapses on | lapses at | lapses after | lapses | ends on | ends at | ends
-    with | ends in | in force until | in force through | in effect until | in effect through | applies until |
-    applies through | applies till | apply until | holds until | stands until | good until | good through |
-    runs out on | runs until | runs through | not valid after | no longer valid after | no longer applies
-    after | void after | limited until | sunsets on | ceases to apply on | ceases to apply after | binding
-    until | effective until | effective through
+    valid until | valid till | valid through | valid up to | expires on | expires at | expires after |
+    expires with | expires in | expires | lapses on | lapses at | lapses after | lapses | ends on | ends
+    at | ends with | ends in | in force until | in force through | in effect until | in effect through |
+    applies until | applies through | applies till | apply until | holds until | stands until | good until
+    | good through | runs out on | runs until | runs through | not valid after | no longer valid after |
+    no longer applies after | void after | limited until | sunsets on | ceases to apply on | ceases to
+    apply after | binding until | effective until | effective through
     """
 )
 _ONLY = phrases(
@@ -47,25 +48,25 @@ _ONLY = phrases(
 )
 _EXTENDED = words(
     """
-    extended extend extends extension renew renews renewed renewal renewals automatically automatic rolling
-    prolonged prolong least earliest minimum unless if once whether should would might could tentatively
-    probably about approximately around roughly unless originally formerly previously initially was were had
-    been ran expected planned scheduled maybe perhaps likely before supposed claimed proposed draft reviewed
-    review revisit
+    extended extend extends extension renew renews renewed renewal renewals automatically automatic
+    rolling prolonged prolong least earliest minimum unless if once whether should would might could
+    tentatively probably about approximately around roughly unless originally formerly previously
+    initially was were had been ran expected planned scheduled maybe perhaps likely before supposed
+    claimed proposed draft reviewed review revisit
     """
 )
 _DATE_LEADS = words("the end of on at midnight close including incl and") | {"(", ",", ":"}
 _PAST = words(
     """
-    was were had did used lasted ran waited worked stayed kept went came took made got ate met saw said held
-    stood left lived sat spent
+    was were had did used lasted ran waited worked stayed kept went came took made got ate met saw said
+    held stood left lived sat spent
     """
 )
 
 
 _MAY_END = re.compile(
-    r"\b(?:valid|expir\w*|lapses?|ends?|sunsets?|until|till|through|good|in force|in effect|void after|limited|runs out"
-    r"|ceases)\b(?=[^.!?]{0,80}\d)",
+    r"\b(?:valid|expir\w*|lapses?|ends?|sunsets?|until|till|through|good|in force|in effect|void after|limited"
+    r"|runs out|ceases)\b(?=[^.!?]{0,80}\d)",
     re.IGNORECASE,
 )
 """Cheap test of a text: a word of ending with a number after it."""
@@ -214,7 +215,7 @@ def _only_until(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated 
             return None
     zone = atoms[:at]
     if (
-        any_of(zone[-3:], NEGATIVE)
+        any_of(zone[-1:], NEGATIVE)
         or any_of(zone[:1], OTHERS)
         or _is_past(zone)
         or any(a.role == "other" for a in zone)

@@ -18,3 +18,11 @@ def phrases(text: str) -> tuple[tuple[str, ...], ...]:
 def letters_of(text: str) -> frozenset[str]:
     """The words of a text in lower case, numbers and marks left out: a cheap view of what it could be about."""
     return frozenset(_LETTERS.findall(text.lower()))
+
+
+MONTHS = words(
+    """
+    january february march april may june july august september october november december jan feb mar apr jun jul
+    aug sep sept oct nov dec
+    """
+)

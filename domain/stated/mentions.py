@@ -6,10 +6,11 @@ the record it is written in; a title names a record only when it is distinctive 
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..judging import JudgedMemory, visible
-from .lexicon import words
+from .lexicon import MONTHS, words
+from .text import CLAIMING
 
 Key = tuple[str, str]
 """A series ("pep") and a number without leading zeros ("345")."""
@@ -28,13 +29,11 @@ GENERIC_SERIES = words(
 )
 """Nouns that number records in their own right ("Decision 12") or stand for a record of the writer's series."""
 _NUMBER_WORDS = frozenset({"no", "nr", "nos", "number", "numbers", "№"})
-_NOT_SERIES = words(
+_NOT_SERIES = MONTHS | words(
     """
-    http https tls ssl utf sha md ip ipv sql html css xml json cpu gpu ram usb pm am utc gmt est cet pst q fy
-    h v ver version python java section sections part chapter appendix paragraph clause page line step phase
-    sprint day january february march april may june july august september october november december jan feb
-    mar apr jun jul aug sep sept oct nov dec in of on at to by the from since until for with and or about over
-    under than
+    http https tls ssl utf sha md ip ipv sql html css xml json cpu gpu ram usb pm am utc gmt est cet pst q
+    fy h v ver version python java section sections part chapter appendix paragraph clause page line step
+    phase sprint day in of on at to by the from since until for with and or about over under than
     """
 )
 _PLURAL = {"policies": "policy", "entries": "entry", "memories": "memory", "memoranda": "memorandum"}
@@ -65,15 +64,14 @@ _HEADER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _MENTION = re.compile(r"(?<![\w-])(?P<series>[A-Za-z]{2,12})[\s_#-]{0,2}(?P<number>" + _NUMBER + r")(?![\w%])")
-_INTRODUCES = words(
+_INTRODUCES = MONTHS | words(
     """
     a an the new newly final we our team council they python internet community editors working group adopt
     adopts adopted accept accepts accepted approve approved publish published issue issued record recorded
-    file filed number numbered know known register registered enter entered went out into came appeared became
-    becomes is now was as of on in from since at by dated date decision decided record document proposal
-    standard standards track process informational experimental best current practice memo note policy rule
-    title kind type category status january february march april may june july august september october
-    november december jan feb mar apr jun jul aug sep sept oct nov dec st nd rd th today
+    file filed number numbered know known register registered enter entered went out into came appeared
+    became becomes is now was as of on in from since at by dated date decision decided record document
+    proposal standard standards track process informational experimental best current practice memo note
+    policy rule title kind type category status st nd rd th today
     """
 )
 
@@ -93,6 +91,12 @@ class Identity:
     """Numbers known without a series ("0005 Use X")."""
     uid: str
     """The memory's id, which a text may name too."""
+    title_of_content: bool = False
+    """Whether the title was only found in the content."""
+
+    def beside(self, older: "Identity") -> "Identity":
+        """The identity as told apart from an older one: a title quoted at the head of a content is not its own."""
+        return replace(self, titles=()) if self.title_of_content and self.titles == older.titles else self
 
     def could_be_named_in(self, text: str, letters: frozenset[str]) -> bool:
         """Whether a text (and the words in it) could name this record at all: a cheap test before it is read."""
@@ -187,6 +191,9 @@ def identity_of(memory: JudgedMemory) -> Identity:
         found.group().lower().rsplit(".", 1)[0] for place in (topic, *labels) for found in _FILE.finditer(place)
     }
     words = words_of(title)
+    named = distinctive(words)
+    if not named:
+        words = _title_in(head, keys)
     return Identity(
         keys=frozenset(keys),
         series=keys[0][0] if keys else None,
@@ -194,6 +201,7 @@ def identity_of(memory: JudgedMemory) -> Identity:
         titles=(words,) if distinctive(words) else (),
         numbers=frozenset(numbers),
         uid=str(memory.memory_id),
+        title_of_content=not named,
     )
 
 
@@ -214,6 +222,31 @@ def _lead(text: str) -> tuple[Key, int] | None:
             return None
         known = (word.lower(), False)
     return (known[0], plain_number(found["number"])), found.end("number")
+
+
+_TITLE_RUN = re.compile(
+    r"[A-Z][\w'’/.-]*(?:[ \t]+(?:\(?[A-Z][\w'’/.)-]*|\d[\w.]*|for|of|in|the|and|to|a|an|with|on|from|by))*"
+)
+
+
+def _title_in(head: str, keys: list[Key]) -> tuple[str, ...]:
+    """The title at the head of a content whose topic has none: its first run of capitalised words.
+
+    Three telling words at least, so that a person's name is no title; and no wording of an ending.
+    """
+    lead = _lead(head)
+    start = lead[1] if lead is not None and lead[0] in keys else 0
+    found = _TITLE_RUN.match(head[start:].lstrip(" \t\n:,.;–—-(\"“”'*_"))
+    if found is None or CLAIMING.search(found.group()):
+        return ()
+    if any(series_name(named["series"]) is not None for named in _MENTION.finditer(found.group())):
+        return ()
+    run = list(words_of(found.group()))
+    while run and run[-1] in _STOPWORDS:
+        run.pop()
+    telling = [word for word in run if len(word) > 3 and word not in _STOPWORDS]
+    dated = any(word in MONTHS for word in run)
+    return tuple(run) if len(telling) >= 3 and len(run) <= 20 and not dated else ()
 
 
 def _series_hint(memory: JudgedMemory) -> str | None:

@@ -105,7 +105,8 @@ UNSETTLED = UNDONE | frozenset({"draft", "proposed", "provisional"})
 _NO_BLOCK = frozenset(
     phrases(
         """
-        not only | not just | not merely | until now | until today | till now | proposed standard | draft standard |
+        not only | not just | not merely | until now | until today | till now | proposed standard |
+        draft standard |
         once and | yet another | no longer | case law
         """
     )

@@ -12,6 +12,7 @@ _ANY_MORE = phrases("any more | anymore | any longer")
 _FOLLOW = words("follow use apply observe honour honor cite")
 _FOLLOWED = words("used followed applied cited consulted observed")
 _NORMS = words("must should shall is are to")
+_BE_USED = _FOLLOWED | words("must should shall be")
 _NOT = words("not doesn't don't isn't aren't")
 _STILL_NOT = _NOT | words("does do is are in the has have")
 
@@ -26,10 +27,10 @@ def read_no_longer(reading: Reading, at: int) -> Found | None:
         atoms[last].text in AUXILIARIES or atoms[last].text in ADVERBS or atoms[last].text in _NORMS
     ):
         last -= 1
-    if any_of(atoms[: last + 1], CONDITION, REPORT, OTHERS, MOOD):
-        return None
     tail = phrase_at(atoms, at, *_ANY_MORE)
-    return _no_longer(reading, at, last) if tail is None else _not_any_more(reading, at, tail)
+    if tail is not None:
+        return _not_any_more(reading, at, tail)
+    return None if any_of(atoms[: last + 1], CONDITION, REPORT, OTHERS, MOOD) else _no_longer(reading, at, last)
 
 
 def _no_longer(reading: Reading, at: int, last: int) -> Found | None:
@@ -69,10 +70,12 @@ def _not_any_more(reading: Reading, at: int, tail: int) -> Found | None:
     atoms = reading.atoms
     last = at - 1
     seen: set[str] = set()
-    while last >= 0 and (atoms[last].text in _STILL_NOT or atoms[last].text in IN_FORCE):
+    while last >= 0 and atoms[last].text in _STILL_NOT | IN_FORCE | _BE_USED:
         seen.add(atoms[last].text)
         last -= 1
-    if seen & _NOT and seen & IN_FORCE:
+    if any_of(atoms[: last + 1], CONDITION, REPORT, OTHERS, MOOD):
+        return None
+    if seen & _NOT and (seen & IN_FORCE or seen & _FOLLOWED):
         subject = subject_group(reading, last, with_agent=False)
         clean = subject is not None and follows_cleanly(atoms, tail, purpose=False)
         return found_as("no_longer", subject) if subject is not None and clean else None

@@ -6,7 +6,7 @@ from .atoms import Atom
 from .lexicon import phrases, words
 from .negation import ABSENT, CONDITION, MOOD, NEGATIVE, OTHERS, REPORT, any_of
 from .objects import Objects, read_objects
-from .phrases import ADVERBS, DOCUMENT_NOUNS, phrase_at
+from .phrases import ADVERBS, ANNOUNCING, DOCUMENT_NOUNS, phrase_at
 from .reading import Found, Reading, found_as, means_text
 from .restrictions import follows_cleanly
 from .subjects import speaks_for_itself, subject_is_text
@@ -37,7 +37,7 @@ def read_in_place(reading: Reading, at: int) -> Found | None:
     if opening:
         fits = atoms[at].text != "and" and not reading.after_other and _comes_into_use(rest)
     else:
-        fits = _is_in_use(zone)
+        fits = not reading.after_other and _is_in_use(zone)
     return found_as("in_place", objects) if fits else None
 
 
@@ -62,9 +62,9 @@ def _comes_into_use(rest: Sequence[Atom]) -> bool:
 
 _APPLYING = words(
     """
-    applies holds counts stands governs is are in force now valid adopted accepted use uses follow follows
-    apply adopt takes take effect serves rules chosen choose chose decided binding from on as the a to be we i
-    go went with it this one
+    applies holds counts approved published issued followed since stands governs is are in force now valid
+    adopted accepted use uses follow follows apply adopt takes take effect serves rules chosen choose
+    chose decided binding from on as the a to be we i go went with it this one
     """
 )
 _ORDERS = words("use follow apply adopt take see read consult")
@@ -77,11 +77,18 @@ def _is_in_use(zone: Sequence[Atom]) -> bool:
         return not row or any(a.role == "self" or a.text in ("this", "it") for a in row)
     if row[0].text in ("we", "i"):
         return any(atom.text in _USES for atom in row)
-    if not speaks_for_itself(zone, joined=True):
+    fragment = all(
+        a.kind != "word" or a.text in _APPLYING or a.text in ADVERBS or a.text in ANNOUNCING for a in row
+    )
+    if not fragment and not speaks_for_itself(zone, joined=True):
         return False
-    return all(
-        a.kind != "word" or a.text in _APPLYING or a.text in DOCUMENT_NOUNS or a.text in ADVERBS for a in row
-    ) or (zone[-1].kind == "mark")
+    return (
+        fragment
+        or all(
+            a.kind != "word" or a.text in _APPLYING or a.text in DOCUMENT_NOUNS or a.text in ADVERBS for a in row
+        )
+        or (zone[-1].kind == "mark")
+    )
 
 
 SUCCESSOR = frozenset({"successor", "replacement", "substitute"})

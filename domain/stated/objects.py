@@ -11,7 +11,7 @@ from .phrases import DOCUMENT_NOUNS, EARLIER, OBJECT_FILLERS, TITLE_LINKS, phras
 
 _OPEN, _CLOSE = "([{", ")]}"
 _QUOTES = frozenset("\"'“”‘’«»„`")
-_PREFIXES = _QUOTES | {"[", ":", "|", "#"}
+_PREFIXES = _QUOTES | {"[", ":", "|", "#", "="}
 _SPAN = 60
 
 
@@ -73,6 +73,8 @@ def _skip_fillers(atoms: Sequence[Atom], at: int) -> tuple[int, bool, bool]:
             earlier = earlier or atom.text in EARLIER
         elif atom.kind == "word" and noun and atom.text in TITLE_LINKS:
             linked = True
+        elif atom.text == "," and at and atoms[at - 1].text in ("predecessor", "predecessors"):
+            pass
         elif not (atom.kind == "mark" and atom.text in _PREFIXES):
             break
         at += 1

@@ -9,6 +9,7 @@ from .objects import read_objects
 from .phrases import ADVERBS, AUXILIARIES, TIME_NOUNS, YIELDS, ended_at, phrase_at
 from .reading import Found, Reading, found_as, it_is_text, means_text, subject_group
 from .restrictions import follows_cleanly
+from .subjects import speaks_for_itself
 
 _BY_THE_TEXT = phrases(
     """
@@ -18,12 +19,19 @@ _BY_THE_TEXT = phrases(
 )
 _IN_ITS_FAVOUR = phrases("in its favour | in its favor")
 _WITH_THE_TEXT = phrases("with this | by this | with it | as of today")
+_OVER_HERE = phrases("ends here | end here | lapses herewith | ends herewith | stops here")
+OVER_HERE_FIRST = words("ends end lapses stops")
 _AGENTLESS = words("by through with")
 
 
 def read_passive(reading: Reading, at: int) -> Found | None:
     """ "PEP 314 is superseded by this" · "PEP 314 is hereby withdrawn" · "PEP 314 gives way to this"."""
     atoms = reading.atoms
+    over = phrase_at(atoms, at, *_OVER_HERE)
+    if over is not None:
+        whole = subject_group(reading, at - 1, with_agent=False)
+        alone = whole is not None and not any(atom.role == "other" for atom in atoms[: whole.start])
+        return found_as("passive", whole) if whole is not None and alone and follows_cleanly(atoms, over) else None
     yields = phrase_at(atoms, at, *YIELDS)
     ended = ended_at(atoms, at)
     if yields is None and ended is None:
@@ -57,9 +65,20 @@ def read_passive(reading: Reading, at: int) -> Found | None:
     if third or not agentless or any_of(atoms[stop:], NEGATIVE, OTHERS):
         return None
     marked = (
-        bool(_MARKERS & set(helpers)) or _says_here(atoms, at) or phrase_at(atoms, stop, *_FROM_NOW) is not None
+        bool(_MARKERS & set(helpers))
+        or _says_here(atoms, at)
+        or phrase_at(atoms, stop, *_FROM_NOW) is not None
+        or _follows_from_text(atoms, subject.start)
     )
     return found_as("passive", subject) if marked and follows_cleanly(atoms, stop, purpose=False) else None
+
+
+_SO = words("so thus therefore hence")
+
+
+def _follows_from_text(atoms: Sequence[Atom], start: int) -> bool:
+    """ "It sets out the rules afresh, so PEP 314 is withdrawn"."""
+    return start > 0 and atoms[start - 1].text in _SO and speaks_for_itself(atoms[: start - 1])
 
 
 _MARKERS = words("hereby herewith thereby now henceforth therefore thus consequently accordingly hence")

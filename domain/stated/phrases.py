@@ -170,6 +170,7 @@ RELATIVES = words("which that who whose while whereas where")
 ANNOUNCING = (
     words(
         """
+    revision edition version
     a an the new newly final accepted adopted approved published issued decided agreed recorded active current
     as of on in from by since dated date type kind category status track informational process experimental
     best practice internet historic draft proposed python language feature requests request comments standards

@@ -64,7 +64,15 @@ def is_about_older(atoms: Sequence[Atom]) -> bool:
 
 
 def it_is_text(reading: Reading, zone: Sequence[Atom]) -> bool:
-    return not any(atom.role == "other" for atom in zone) and not reading.after_other
+    if reading.after_other:
+        return False
+    first = next((n for n, atom in enumerate(zone) if atom.kind == "doc"), None)
+    if first is None:
+        return True
+    # Records that are listed with the older one do not stand between "it" and the text.
+    listed = read_objects(zone, first, reading.names) if zone[first].role == "other" else None
+    start = listed.end if listed is not None and listed.older and begins_clause(zone, first) else 0
+    return not any(atom.role == "other" for atom in zone[start:])
 
 
 def means_text(reading: Reading, at: int, zone: Sequence[Atom]) -> int | None:

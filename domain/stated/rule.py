@@ -76,7 +76,8 @@ def claim_against(older: JudgedMemory, newer: JudgedMemory, now: datetime) -> Cl
         return None
     if TRUST_ORDER.get(newer.trust, -1) < TRUST_ORDER.get(older.trust, len(TRUST_ORDER)):
         return None
-    own, other = identity_of(newer), identity_of(older)
+    other = identity_of(older)
+    own = identity_of(newer).beside(other)
     claim = find_claim((visible(newer.content), visible(newer.topic)), Names(own, other), now)
     if claim is None:
         return None

@@ -222,7 +222,7 @@ def _antecedent_is_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bo
         or any_of(atoms[start : at + 1], OTHERS, PARTIAL)
     ):
         return False
-    if not any(a.text in RECORD_NOUNS for a in atoms[start : at + 1]):
+    if not any(a.text in RECORD_NOUNS or a.text in ("revision", "edition") for a in atoms[start : at + 1]):
         return False
     if start == 0:
         return True
@@ -243,9 +243,18 @@ def speaks_for_itself(zone: Sequence[Atom], *, joined: bool = False) -> bool:
             return False
         first = next(n for n, atom in enumerate(zone) if atom.kind == "doc")
         return not any_of(zone[:first], OTHERS)
-    if _only_announces(zone):
-        return True
-    return _starts_with_text(zone)
+    return _only_announces(zone) or _starts_with_text(zone) or _is_adopted(zone)
+
+
+_ADOPTED = words("adopted accepted approved issued published ratified passed enacted")
+
+
+def _is_adopted(zone: Sequence[Atom]) -> bool:
+    """ "The council adopted it on 28 April 2005, …": what follows is said of what was adopted."""
+    return not any_of(zone, OTHERS, RELATIVES) and any(
+        atom.text in _ADOPTED and place + 1 < len(zone) and zone[place + 1].text in ("it", "this")
+        for place, atom in enumerate(zone)
+    )
 
 
 def _starts_with_text(zone: Sequence[Atom]) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .lexicon import letters_of, words
 
-_CLAIMING = re.compile(
+CLAIMING = re.compile(
     r"supersed|superced|replac|obsolet|retir|clos|withdr|revo[kc]|rescind|repeal|annul|cancel|abolish|supplant"
     r"|displac|succe|instead|place|lieu|no longer|any ?more|any longer|void|overturn|overrul|revers|invalid"
     r"|substitut|scrap|abandon|discard|terminat|discontinu|drop|end|expire|valid|until|till|gives? way|moot",
@@ -95,7 +95,7 @@ def without_quotations(text: str, kept: tuple[str, ...] = ()) -> str:
 
 def _may_stay(span: str, kept: tuple[str, ...]) -> bool:
     inner = " ".join(re.findall(r"[^\W\d_]+|\d+", span.casefold()))
-    return inner in kept or not _CLAIMING.search(span)
+    return inner in kept or not CLAIMING.search(span)
 
 
 def _blank(span: str) -> str:

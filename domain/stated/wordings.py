@@ -9,7 +9,7 @@ from .actives import read_active, read_causative
 from .dates import dates_in
 from .no_longer import NOT_NOW, read_no_longer
 from .nominals import IN_PLACE_OF, SUCCESSOR, read_in_place, read_nominal
-from .passives import read_passive
+from .passives import OVER_HERE_FIRST, read_passive
 from .phrases import CAUSES, ENDED_FIRST, VERBS, YIELDS
 from .reading import Found, Reading
 
@@ -21,7 +21,7 @@ def _by_first_word() -> dict[str, tuple[_Reader, ...]]:
     for reader, triggers in (
         (read_active, VERBS),
         (read_causative, CAUSES),
-        (read_passive, [*ENDED_FIRST, *(phrase[0] for phrase in YIELDS)]),
+        (read_passive, [*ENDED_FIRST, *OVER_HERE_FIRST, *(phrase[0] for phrase in YIELDS)]),
         (read_in_place, [phrase[0] for phrase in IN_PLACE_OF]),
         (read_nominal, SUCCESSOR),
         (read_no_longer, [phrase[0] for phrase in NOT_NOW]),

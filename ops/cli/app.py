@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from . import demo, doctoring, passes, proposals, reading, review, servers, settings, views, writing
-from .options import examples
+from .options import epilog
 from .session import Session
 
 app = typer.Typer(
@@ -15,7 +15,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
-    epilog=examples(
+    epilog=epilog(
         'lethelog remember "Deploys go to Hetzner" --type decision',
         'lethelog search "where do deploys go"',
         "lethelog settings judgment on && lethelog pass run && lethelog review",

@@ -77,7 +77,7 @@ def runs_everything(settings: "Settings") -> bool:
     if settings.database_url is not None or settings.broker_url is not None:
         return False
     worker = current(settings.data_dir)
-    return worker is not None and worker.embedded and ALL_ROLES <= set(worker.roles)
+    return worker is not None and worker.embedded and set(worker.roles) >= ALL_ROLES
 
 
 def prepare_folder(settings: "Settings") -> None:
@@ -190,7 +190,8 @@ def error_report(error: Exception) -> dict[str, Any]:
 def _decode(content: bytes) -> WorkerState | None:
     try:
         data: dict[str, Any] = json.loads(content)
-        return WorkerState(**{**data, "roles": tuple(data["roles"])})
+        data["roles"] = tuple(data["roles"])
+        return WorkerState(**data)
     except (ValueError, TypeError, KeyError):
         # Locked a moment ago and not written yet: it is starting.
         return WorkerState(0, "", "", (), False, None)

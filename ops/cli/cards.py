@@ -1,8 +1,8 @@
 """How a memory, a proposal, a pass and what happened look on a terminal."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -200,7 +200,7 @@ def _said(value: object) -> str:
     if isinstance(value, datetime):
         return moment(value)
     if isinstance(value, tuple | list):
-        return ", ".join(_said(one) for one in value)
+        return ", ".join(_said(one) for one in cast(Sequence[object], value))
     if value is True:
         return "yes"
     return str(value)

@@ -5,20 +5,20 @@ from typing import Annotated
 
 import typer
 
-from .options import examples
+from .options import add
 from .session import Session
 
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command(
-        rich_help_panel="Run",
-        epilog=examples(
-            "lethelog demo",
-            "lethelog demo --from ./docs/adr --json report.json",
-            "lethelog demo --data-dir ./demo --keep",
-        ),
-    )(demo)
+    add(
+        app,
+        demo,
+        "lethelog demo",
+        "lethelog demo --from ./docs/adr --json report.json",
+        "lethelog demo --data-dir ./demo --keep",
+        panel="Run",
+    )
 
 
 def demo(

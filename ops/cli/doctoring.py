@@ -18,7 +18,7 @@ from .checks import (
     check_programs,
     check_python,
 )
-from .options import examples
+from .options import add
 from .output import safe
 from .session import Json, Session
 
@@ -27,10 +27,7 @@ _SIGNS = {"ok": ("✓", "green"), "idle": ("–", "dim"), "warning": ("!", "yell
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command(
-        rich_help_panel="Run",
-        epilog=examples("lethelog doctor", "lethelog doctor --start", "lethelog doctor --json"),
-    )(doctor)
+    add(app, doctor, "lethelog doctor", "lethelog doctor --start", "lethelog doctor --json", panel="Run")
 
 
 def doctor(

@@ -1,9 +1,10 @@
 """Options that several commands share, each defined once."""
 
+import inspect
 import json
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 from rich.markup import escape
@@ -23,6 +24,9 @@ _OWNERS = "Whose memory"
 _DATES = "Dates"
 _FILTERS = "Filters"
 _INSTANT = "ISO 8601 with a zone, such as 2026-03-01T09:00:00Z."
+
+ID = "0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11"
+"""An id for examples."""
 
 MemoryId = Annotated[str, typer.Argument(metavar="ID", help="Id of a memory.", show_default=False)]
 Key = Annotated[
@@ -113,8 +117,13 @@ ExpiresAt = Annotated[
 ]
 
 Types = Annotated[
-    list[MemoryType] | None,
-    typer.Option("--type", help="Only this kind; may be repeated.", rich_help_panel=_FILTERS),
+    list[str] | None,
+    typer.Option(
+        "--type",
+        metavar="TYPE",
+        help=f"Only this kind ({', '.join(get_args(MemoryType))}); may be repeated.",
+        rich_help_panel=_FILTERS,
+    ),
 ]
 OfScope = Annotated[
     str | None, typer.Option("--scope", metavar="NAME", help="Only this scope.", rich_help_panel=_FILTERS)
@@ -165,9 +174,26 @@ RecordedBefore = Annotated[
 ]
 
 
-def examples(*lines: str) -> str:
-    """The examples at the end of a command's help."""
-    return "[bold]Examples[/bold]\n" + "\n".join(f"  {escape(line)}" for line in lines)
+def add(
+    app: typer.Typer,
+    command: Callable[..., None],
+    *examples: str,
+    name: str | None = None,
+    panel: str | None = None,
+) -> None:
+    """Add a command, with its docstring as help and real examples below it."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    app.command(
+        name,
+        help="\n\n".join(escape(" ".join(one.split())) for one in paragraphs),
+        epilog=epilog(*examples),
+        rich_help_panel=panel,
+    )(command)
+
+
+def epilog(*examples: str) -> str:
+    """The examples at the end of a help text."""
+    return "[bold]Examples[/bold]\n" + "\n".join(f"  {escape(line)}" for line in examples)
 
 
 def content_of(text: str) -> str:

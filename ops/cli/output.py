@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -137,6 +137,4 @@ def _spelt(found: re.Match[str]) -> str:
 def _plain(value: object) -> Any:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json")
-    if isinstance(value, Mapping | list | tuple):
-        return value
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ...handlers.views import PassView
     from ..local import Memory
 
-_ID = "0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11"
 WAIT_SECONDS = 600.0
 _LOOK_SECONDS = 0.2
 PassId = Annotated[str, typer.Argument(metavar="ID", help="Id of a pass.", show_default=False)]
@@ -28,16 +27,15 @@ Progress = Callable[[int, int, str], None]
 def register(app: typer.Typer) -> None:
     """Add the group to the command line."""
     group = typer.Typer(no_args_is_help=True, help="Forgetting passes: they propose, people decide.")
-    group.command(
-        "run",
-        epilog=o.examples(
-            "lethelog settings judgment on   # once per tenant",
-            "lethelog pass run",
-            "lethelog pass run --no-wait --json",
-            "lethelog pass run --scheduled   # for a timer of your own",
-        ),
-    )(run)
-    group.command("show", epilog=o.examples(f"lethelog pass show {_ID}"))(show)
+    o.add(
+        group,
+        run,
+        "lethelog settings judgment on   # once per tenant",
+        "lethelog pass run",
+        "lethelog pass run --no-wait --json",
+        "lethelog pass run --scheduled   # for a timer of your own",
+    )
+    o.add(group, show, f"lethelog pass show {o.ID}")
     app.add_typer(group, name="pass", rich_help_panel="Forget")
 
 

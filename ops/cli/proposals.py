@@ -9,7 +9,6 @@ from . import options as o
 from .cards import proposal_card, proposal_line
 from .session import Json, Session, fields
 
-_ID = "0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11"
 ProposalId = Annotated[str, typer.Argument(metavar="ID", help="Id of a proposal.", show_default=False)]
 Comment = Annotated[
     str | None, typer.Option("--comment", metavar="TEXT", help="A remark, kept with the decision.")
@@ -19,21 +18,17 @@ Comment = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the group to the command line."""
     group = typer.Typer(no_args_is_help=True, help="List, show and decide what passes propose.")
-    group.command(
-        "list",
-        epilog=o.examples(
-            "lethelog proposals list",
-            "lethelog proposals list --action supersede --json",
-            f"lethelog proposals list --status all --memory {_ID}",
-        ),
-    )(list_proposals)
-    group.command("show", epilog=o.examples(f"lethelog proposals show {_ID}"))(show)
-    group.command("accept", epilog=o.examples(f"lethelog proposals accept {_ID} --comment 'agreed on Monday'"))(
-        accept
+    o.add(
+        group,
+        list_proposals,
+        "lethelog proposals list",
+        "lethelog proposals list --action supersede --json",
+        f"lethelog proposals list --status all --memory {o.ID}",
+        name="list",
     )
-    group.command("reject", epilog=o.examples(f"lethelog proposals reject {_ID} --comment 'still in force'"))(
-        reject
-    )
+    o.add(group, show, f"lethelog proposals show {o.ID}")
+    o.add(group, accept, f"lethelog proposals accept {o.ID} --comment 'agreed on Monday'")
+    o.add(group, reject, f"lethelog proposals reject {o.ID} --comment 'still in force'")
     app.add_typer(group, name="proposals", rich_help_panel="Forget")
 
 

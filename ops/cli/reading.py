@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ..local import Memory
 
 _PANEL = "Read"
-_ID = "0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11"
 _STATUS_STYLE = {"active": "green", "superseded": "yellow", "archived": "dim", "expired": "dim"}
 
 AnyId = Annotated[
@@ -26,20 +25,26 @@ AnyId = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    app.command(rich_help_panel=_PANEL, epilog=_SEARCH)(search)
-    app.command("list", rich_help_panel=_PANEL, epilog=_LIST)(list_memories)
-    app.command(rich_help_panel=_PANEL, epilog=o.examples(f"lethelog show {_ID}", f"lethelog show {_ID} --json"))(
-        show
+    o.add(
+        app,
+        search,
+        'lethelog search "where do deploys go"',
+        'lethelog search "tea or coffee" --user ada --type preference --current --limit 10',
+        'lethelog search "retention" --project site --json',
+        panel=_PANEL,
     )
-    app.command(rich_help_panel=_PANEL, epilog=o.examples(f"lethelog history {_ID}"))(history)
-    app.command(rich_help_panel=_PANEL, epilog=o.examples(f"lethelog explain {_ID}"))(explain)
-
-
-_SEARCH = o.examples(
-    'lethelog search "where do deploys go"',
-    'lethelog search "tea or coffee" --user ada --type preference --current --limit 10',
-    'lethelog search "retention" --project site --json',
-)
+    o.add(
+        app,
+        list_memories,
+        "lethelog list",
+        "lethelog list --type decision --project site --limit 100",
+        "lethelog list --status all --tag ops --json",
+        name="list",
+        panel=_PANEL,
+    )
+    o.add(app, show, f"lethelog show {o.ID}", f"lethelog show {o.ID} --json", panel=_PANEL)
+    o.add(app, history, f"lethelog history {o.ID}", panel=_PANEL)
+    o.add(app, explain, f"lethelog explain {o.ID}", panel=_PANEL)
 
 
 def search(
@@ -90,13 +95,6 @@ def search(
         printer.note("nothing found")
     for hit in result.hits:
         _print_short(printer, hit.memory, Text(f"{hit.score:6.3f}  ", "cyan"), superseded=hit.superseded)
-
-
-_LIST = o.examples(
-    "lethelog list",
-    "lethelog list --type decision --project site --limit 100",
-    "lethelog list --status all --tag ops --json",
-)
 
 
 def list_memories(

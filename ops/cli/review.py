@@ -26,15 +26,15 @@ _MENU = "a accept  r reject  s skip  c comment  o open  e explain  q quit"
 
 def register(app: typer.Typer) -> None:
     """Add the verb to the command line."""
-    app.command(
-        rich_help_panel="Forget",
-        epilog=o.examples(
-            "lethelog review",
-            "lethelog review --action supersede",
-            "printf 'a\\ns\\nq\\n' | lethelog review   # the same keys, one a line",
-            "lethelog review --watch   # print proposals as they come",
-        ),
-    )(review)
+    o.add(
+        app,
+        review,
+        "lethelog review",
+        "lethelog review --action supersede",
+        "printf 'a\\ns\\nq\\n' | lethelog review   # the same keys, one a line",
+        "lethelog review --watch   # print proposals as they come",
+        panel="Forget",
+    )
 
 
 def review(

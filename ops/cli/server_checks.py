@@ -206,7 +206,7 @@ async def _broker(broker: "BrokerSettings", standing: Standing) -> AsyncGenerato
         return
     try:
         version = client.connected_server_version
-        yield Check("broker", "ok", f"NATS {version}, JetStream")
+        yield Check("broker", "ok", f"NATS {version.major}.{version.minor}.{version.patch}, JetStream")
         drift = await Topology(broker).drift(client)
         missing = [one for one in drift if one.endswith("is missing")]
         if drift and len(missing) == len(drift):

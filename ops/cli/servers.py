@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from .options import examples
+from .options import add
 from .output import safe
 from .session import Json, Session
 from .standing import print_standing
@@ -19,10 +19,17 @@ JudgeConcurrency = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    app.command(rich_help_panel=_PANEL, epilog=examples("lethelog up", "lethelog up --foreground"))(up)
-    app.command(rich_help_panel=_PANEL, epilog=examples("lethelog down"))(down)
-    app.command(rich_help_panel=_PANEL, epilog=examples("lethelog status", "lethelog status --json"))(status)
-    app.command(rich_help_panel=_PANEL, epilog=_WORKER)(worker)
+    add(app, up, "lethelog up", "lethelog up --foreground", panel=_PANEL)
+    add(app, down, "lethelog down", panel=_PANEL)
+    add(app, status, "lethelog status", "lethelog status --json", panel=_PANEL)
+    add(
+        app,
+        worker,
+        "lethelog worker",
+        "lethelog worker --roles views,relay",
+        "LETHELOG_DATABASE_URL=postgresql://… LETHELOG_BROKER_URL=nats://… lethelog worker --roles judge",
+        panel=_PANEL,
+    )
 
 
 def up(
@@ -86,13 +93,6 @@ def down(context: typer.Context, json_only: Json = False) -> None:
 def status(context: typer.Context, json_only: Json = False) -> None:
     """What runs, how far the read models and the broker are, and what waits for review. Starts nothing."""
     print_standing(Session.of(context, json_only))
-
-
-_WORKER = examples(
-    "lethelog worker",
-    "lethelog worker --roles views,relay",
-    "LETHELOG_DATABASE_URL=postgresql://… LETHELOG_BROKER_URL=nats://… lethelog worker --roles judge",
-)
 
 
 def worker(

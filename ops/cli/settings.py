@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from .options import examples, value_of
+from .options import add, value_of
 from .output import Printer, safe
 from .session import Json, Session
 
@@ -14,18 +14,16 @@ from .session import Json, Session
 def register(app: typer.Typer) -> None:
     """Add the group to the command line."""
     group = typer.Typer(no_args_is_help=True, help="Show and change what may be judged and forgotten.")
-    group.command("show", epilog=examples("lethelog settings show", "lethelog settings show --json"))(show)
-    group.command("judgment", epilog=examples("lethelog settings judgment on", "lethelog settings judgment off"))(
-        judgment
-    )
+    add(group, show, "lethelog settings show", "lethelog settings show --json")
+    add(group, judgment, "lethelog settings judgment on", "lethelog settings judgment off")
     policy = typer.Typer(no_args_is_help=True, help="The forgetting policy.")
-    policy.command(
-        "set",
-        epilog=examples(
-            "lethelog settings policy set stale_window_days=60 pairs_cap=100",
-            "lethelog settings policy set floor=null",
-        ),
-    )(set_policy)
+    add(
+        policy,
+        set_policy,
+        "lethelog settings policy set stale_window_days=60 pairs_cap=100",
+        "lethelog settings policy set floor=null",
+        name="set",
+    )
     group.add_typer(policy, name="policy")
     app.add_typer(group, name="settings", rich_help_panel="Forget")
 

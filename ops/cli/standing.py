@@ -1,8 +1,9 @@
 """How everything stands, found out without starting or changing anything."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -34,7 +35,7 @@ class Standing:
     servers: "ServerStatus | None" = None
     worker: "WorkerState | None" = None
     head: int | None = None
-    read_models: "list[Progress]" = field(default_factory=lambda: [])
+    read_models: "Sequence[Progress]" = ()
     relay: "RelayState | None" = None
     queue: dict[str, int] | None = None
     problem: str | None = None

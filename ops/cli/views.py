@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...domain.errors import InvalidInput
-from .options import examples
+from .options import add
 from .session import VIEWS, Json, Session
 
 if TYPE_CHECKING:
@@ -25,12 +25,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(VIEWS)}, 
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    app.command(rich_help_panel=_PANEL, epilog=examples("lethelog rebuild all", "lethelog rebuild live_memory"))(
-        rebuild
-    )
-    app.command(
-        rich_help_panel=_PANEL, epilog=examples("lethelog compare all", "lethelog compare review_queue --json")
-    )(compare)
+    add(app, rebuild, "lethelog rebuild all", "lethelog rebuild live_memory", panel=_PANEL)
+    add(app, compare, "lethelog compare all", "lethelog compare review_queue --json", panel=_PANEL)
 
 
 def rebuild(context: typer.Context, name: Name, json_only: Json = False) -> None:

@@ -14,7 +14,6 @@ from .output import one_line, safe, write
 from .session import Session
 
 if TYPE_CHECKING:
-    from ...handlers.memory import AsyncMemory
     from ...handlers.views import ProposalDetail
     from ...handlers.workers import Role
 

@@ -20,30 +20,36 @@ _PANEL = "Write"
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    for command, epilog in (
-        (remember, _REMEMBER),
-        (revise, _REVISE),
-        (move, _MOVE),
-        (reaffirm, o.examples("lethelog reaffirm 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11")),
-        (archive, o.examples('lethelog archive 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --reason "no longer used"')),
-        (restore, o.examples("lethelog restore 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11")),
-        (refute, o.examples('lethelog refute 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --reason "was never so"')),
-        (
-            release,
-            o.examples('lethelog release 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --reason "checked, it is true"'),
-        ),
-        (pin, _PIN),
-        (verify, o.examples("lethelog verify 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11")),
-    ):
-        app.command(rich_help_panel=_PANEL, epilog=epilog)(command)
-
-
-_REMEMBER = o.examples(
-    'lethelog remember "Deploys go to Hetzner" --type decision --project site',
-    "lethelog remember --tag ops --tag on-call --occurred-at 2026-03-01T09:00:00Z - < note.txt",
-    'lethelog remember "Prefers tea" --type preference --user ada --metadata source=chat --json',
-    'lethelog remember -- "-v means verbose here"   # -- before a text that begins with a dash',
-)
+    o.add(
+        app,
+        remember,
+        'lethelog remember "Deploys go to Hetzner" --type decision --project site',
+        "lethelog remember --tag ops --tag on-call --occurred-at 2026-03-01T09:00:00Z - < note.txt",
+        'lethelog remember "Prefers tea" --type preference --user ada --metadata source=chat --json',
+        'lethelog remember -- "-v means verbose here"   # -- before a text that begins with a dash',
+        panel=_PANEL,
+    )
+    o.add(
+        app,
+        revise,
+        f'lethelog revise {o.ID} "Deploys go to our own machines since May"',
+        f"lethelog revise {o.ID} - --expected-version 2 < new.txt",
+        panel=_PANEL,
+    )
+    o.add(
+        app,
+        move,
+        f"lethelog move {o.ID} --project site --tag ops",
+        f"lethelog move {o.ID} --no-project --no-tags",
+        panel=_PANEL,
+    )
+    o.add(app, reaffirm, f"lethelog reaffirm {o.ID}", panel=_PANEL)
+    o.add(app, archive, f'lethelog archive {o.ID} --reason "no longer used"', panel=_PANEL)
+    o.add(app, restore, f"lethelog restore {o.ID}", panel=_PANEL)
+    o.add(app, refute, f'lethelog refute {o.ID} --reason "was never so"', panel=_PANEL)
+    o.add(app, release, f'lethelog release {o.ID} --reason "checked, it is true"', panel=_PANEL)
+    o.add(app, pin, f"lethelog pin {o.ID}", f"lethelog pin {o.ID} --off", panel=_PANEL)
+    o.add(app, verify, f"lethelog verify {o.ID}", panel=_PANEL)
 
 
 def remember(
@@ -100,12 +106,6 @@ def remember(
     )
     content = o.content_of(text)
     _write(context, json_only, "remembered", lambda memory: memory.remember(content, key=key, **given))
-
-
-_REVISE = o.examples(
-    'lethelog revise 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 "Deploys go to our own machines since May"',
-    "lethelog revise 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 - --expected-version 2 < new.txt",
-)
 
 
 def revise(
@@ -166,12 +166,6 @@ def revise(
     )
     content = o.content_of(text)
     _write(context, json_only, "revised", lambda memory: memory.revise(memory_id, content, key=key, **given))
-
-
-_MOVE = o.examples(
-    "lethelog move 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --project site --tag ops",
-    "lethelog move 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --no-project --no-tags",
-)
 
 
 def move(
@@ -251,12 +245,6 @@ def release(
 ) -> None:
     """Let a quarantined memory in after all."""
     _write(context, json_only, "released", lambda memory: memory.release(memory_id, reason=reason, key=key))
-
-
-_PIN = o.examples(
-    "lethelog pin 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11",
-    "lethelog pin 0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11 --off",
-)
 
 
 def pin(

@@ -37,7 +37,7 @@ def report(figures: dict[str, Any]) -> str:
         "What only one of the two finds within the rank; p is the two-sided sign test.",
     ]
     rows = [
-        [title, how, str(entry["n"]), str(entry[default]), str(entry[rival]), f"{entry['p']:.3f}"]
+        [title, how, str(entry["n"]), str(entry[default]), str(entry[rival]), _chance(entry["p"])]
         for title, ways in figures["paired"].items()
         for how, entry in ways.items()
     ]
@@ -74,6 +74,10 @@ def report(figures: dict[str, Any]) -> str:
     blocks.append(_table([*heads, "emitted cosines p10/50/90", "lost at 0.82", "held out"], rows))
     blocks.append("Identities: " + ", ".join(f"`{model}`" for model in figures["models"].values()) + ".")
     return "\n\n".join(blocks) + "\n"
+
+
+def _chance(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _share_rows(shares: dict[str, Any], nearest: Sequence[int]) -> list[list[str]]:

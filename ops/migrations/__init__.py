@@ -6,11 +6,6 @@ Read models are not migrated: a changed one gets a new version and is rebuilt fr
 from pathlib import Path
 
 import psycopg
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine
-from sqlalchemy.exc import DBAPIError
 
 from ...domain.errors import Misconfigured, Unavailable
 
@@ -24,9 +19,8 @@ def migrate(database_url: str) -> str:
 
     Raises `Misconfigured` for a schema newer than this version, `Unavailable` when the server does not answer.
     """
-    known = {script.revision for script in _scripts().walk_revisions()}
-    newest = _scripts().get_current_head()
-    assert newest is not None
+    known = revisions()
+    newest = known[-1]
     try:
         with psycopg.connect(database_url, autocommit=True, connect_timeout=10) as connection:
             present = _present(connection)
@@ -42,24 +36,27 @@ def migrate(database_url: str) -> str:
                 _upgrade(connection)
             finally:
                 connection.execute("select pg_advisory_unlock(%s)", (_LOCK,))
-    except (psycopg.OperationalError, DBAPIError) as error:
-        raise Unavailable(
-            f"the database cannot be prepared: {type(error).__name__}; is PostgreSQL running?"
-        ) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise Misconfigured(
             "the database user may not create schemas or the extension vector; "
             "let an administrator run: create extension vector"
         ) from error
+    except psycopg.Error as error:
+        raise Unavailable(
+            f"the database cannot be prepared: {type(error).__name__}; is PostgreSQL running?"
+        ) from error
     return newest
+
+
+def revisions() -> tuple[str, ...]:
+    """The revisions this version knows, oldest first. Their files are named ``NUMBER_name.py``."""
+    return tuple(sorted(path.name.partition("_")[0] for path in (_HERE / "versions").glob("[0-9]*_*.py")))
 
 
 def schema_revision(database_url: str) -> tuple[str | None, str]:
     """(revision in the database or None, newest revision known to this version)."""
-    newest = _scripts().get_current_head()
-    assert newest is not None
     with psycopg.connect(database_url, autocommit=True, connect_timeout=10) as connection:
-        return _present(connection), newest
+        return _present(connection), revisions()[-1]
 
 
 def _present(connection: psycopg.Connection) -> str | None:
@@ -71,26 +68,27 @@ def _present(connection: psycopg.Connection) -> str | None:
 
 
 def _upgrade(connection: psycopg.Connection) -> None:
+    # Imported here: they take longer than all the rest of a command whose schema is up to date.
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import DBAPIError
+
     connection.execute("create schema if not exists lethelog")
     url = connection.info.dsn
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: psycopg.connect(url, password=connection.info.password or None)
     )
-    try:
-        with engine.begin() as bound:
-            config = _config()
-            config.attributes["connection"] = bound
-            command.upgrade(config, "head")
-    finally:
-        engine.dispose()
-
-
-def _config() -> Config:
     config = Config()
     # ConfigParser would read a percent sign in the path as an interpolation.
     config.set_main_option("script_location", str(_HERE).replace("%", "%%"))
-    return config
-
-
-def _scripts() -> ScriptDirectory:
-    return ScriptDirectory.from_config(_config())
+    try:
+        with engine.begin() as bound:
+            config.attributes["connection"] = bound
+            command.upgrade(config, "head")
+    except DBAPIError as error:
+        if isinstance(error.orig, psycopg.Error):
+            raise error.orig from error
+        raise
+    finally:
+        engine.dispose()

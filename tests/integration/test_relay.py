@@ -166,15 +166,15 @@ async def test_a_broker_killed_while_events_stream_ends_with_each_once(
     log, database, tail, own_nats, broker_prefix
 ):
     settings = BrokerSettings(own_nats.url, broker_prefix)
-    await append(log, 2000)
+    await append(log, 1500)
     relay = Relay(database, tail, settings)
     await relay.open()
     for mark in (1, 1000):
         await reaches(relay, mark)
         own_nats.kill()
         own_nats.start()
-    await reaches(relay, 2000)
-    assert await positions(settings) == list(range(1, 2001))
+    await reaches(relay, 1500)
+    assert await positions(settings) == list(range(1, 1501))
     await relay.close()
 
 
@@ -247,7 +247,7 @@ asyncio.run(main(*sys.argv[1:]))
 async def test_a_relay_process_killed_in_full_flight_is_followed_by_another(
     log, database, database_url, tail, settings
 ):
-    await append(log, 2000)
+    await append(log, 1500)
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", _RELAY_PROCESS, database_url, settings.url, settings.prefix
     )
@@ -256,8 +256,8 @@ async def test_a_relay_process_killed_in_full_flight_is_followed_by_another(
     await process.wait()
     relay = Relay(database, tail, settings)
     await relay.open()
-    await reaches(relay, 2000)
-    assert await positions(settings) == list(range(1, 2001))
+    await reaches(relay, 1500)
+    assert await positions(settings) == list(range(1, 1501))
     await relay.close()
 
 
