@@ -206,11 +206,11 @@ class AsyncMemory:
         """The pass when it is finished and its proposals are in the queue."""
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
-            found = await self.show_pass(pass_id)
-            if found.phase in ("completed", "failed"):
+            if await self._passes.ended(self.caller, {"pass_id": pass_id}):
                 self.position = max(self.position, await self.engine.log.head())
-                return found
+                return await self.show_pass(pass_id)
             if asyncio.get_running_loop().time() > deadline:
+                found = await self.show_pass(pass_id)
                 raise NotCaughtUp(
                     f"pass {found.id} is not finished after {seconds:g} s (it is {found.phase}); it goes on, see: "
                     f"lethelog pass show {found.id}",

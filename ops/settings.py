@@ -18,6 +18,7 @@ from pydantic_settings import (
 
 from ..domain.errors import Misconfigured
 from ..handlers.judges import SystemOneSettings
+from ..projections.embedders import default_embedder
 from .folders import default_data_dir
 
 
@@ -43,7 +44,7 @@ class Settings(BaseSettings):
     actor: str = Field(default_factory=lambda: f"person:{_user()}")
     """Who acts: ``person:NAME`` or ``agent:NAME``."""
 
-    embedder: str = "wordllama"
+    embedder: str = Field(default_factory=default_embedder)
     """``wordllama``, ``minilm``, ``fastembed[:MODEL]`` or ``openai``."""
     embedder_url: str | None = None
     embedder_model: str | None = None

@@ -193,6 +193,16 @@ class Log:
             )
             return dict(await cursor.fetchall())
 
+    async def newest_name(self, tenant: UUID, stream: UUID) -> str | None:
+        """Name of a stream's newest event; None where it has none."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                "select name from lethelog.events where tenant = %s and stream = %s order by version desc limit 1",
+                (tenant, stream),
+            )
+            row = await cursor.fetchone()
+        return None if row is None else row[0]
+
     async def holders(self, tenant: UUID, wanted: Sequence[tuple[str, bytes]]) -> list[UUID | None]:
         """Who holds each (kind, digest) now, in the order asked."""
         async with self._database.connection() as connection:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import psycopg
 import pytest
-
 from lethelog.ops.migrations import migrate
 from lethelog.streams.database import Database
 from lethelog.streams.log import Log

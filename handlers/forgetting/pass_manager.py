@@ -89,7 +89,7 @@ class PassManager:
 
     async def complete_if_done(self, tenant: UUID, pass_id: UUID) -> bool:
         """Close a pass when every item has its verdict and every verdict its end; True when it is closed."""
-        state = await load_pass(self._engine.log, tenant, pass_id)
+        state = await self._passes.get(tenant, pass_id)
         if not state.open:
             return True
         if state.phase not in ("selected", "dispatched"):
@@ -117,7 +117,8 @@ class PassManager:
             dismissed=dict(dismissed),
         )
         tenant_state = await self._engine.tenants.get(tenant)
-        return await move_pass(
+        state = await load_pass(self._engine.log, tenant, pass_id)
+        return not state.open or await move_pass(
             self._engine.log,
             tenant,
             state,

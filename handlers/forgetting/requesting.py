@@ -91,6 +91,15 @@ class Passes:
         query = parse(PassQuery, arguments)
         return view_of(await load_pass(self._engine.log, caller.tenant, query.pass_id))
 
+    async def ended(self, caller: Caller, arguments: Mapping[str, Any]) -> bool:
+        """Whether a pass is over; cheap enough to ask again and again."""
+        caller.require("memory:read")
+        query = parse(PassQuery, arguments)
+        return await self._engine.log.newest_name(caller.tenant, query.pass_id) in (
+            "pass.completed",
+            "pass.failed",
+        )
+
     async def request_scheduled(self, tenant: UUID, now: datetime) -> UUID | None:
         """The day's scheduled pass, requested at most once; None when it is not due, off, or there already.
 

@@ -51,7 +51,9 @@ def texts(data: Path, seed: int = 7) -> list[tuple[str, str]]:
     """Distinct (topic, content) of many kinds, long and short, in a seeded order; more than 12,000."""
     found = [(row["title"], row["text"]) for row in rows(data / "lineage" / "adrs.jsonl")]
     found += [(row["title"], row["text"]) for row in rows(data / "lineage" / "standards.jsonl")]
-    found += [("section", row.get("new")) for row in rows(data / "agent_memory" / "instruction_files_history.jsonl")]
+    found += [
+        ("section", row.get("new")) for row in rows(data / "agent_memory" / "instruction_files_history.jsonl")
+    ]
     found += [
         ("session", row["user_text_head"]) for row in rows(data / "longmemeval" / "distractor_sessions.jsonl")
     ]

@@ -52,7 +52,9 @@ async def measure(engine: Engine, texts: Sequence[tuple[str, str]], n: int, *, s
     upcoming = iter(records[n:])
     for _ in range(SECOND_ROUNDS):
         changes = n // 100
-        await store.remember([replace(next(upcoming), said_at=datetime.now(UTC)) for _ in range(changes - changes // 2)])
+        await store.remember(
+            [replace(next(upcoming), said_at=datetime.now(UTC)) for _ in range(changes - changes // 2)]
+        )
         ended = [alive.pop(chance.randrange(len(alive))) for _ in range(changes // 2)]
         revised, archived = ended[::2], ended[1::2]
         await asyncio.gather(

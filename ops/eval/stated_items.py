@@ -82,7 +82,9 @@ def _groups(data: Path) -> Iterator[tuple[dict[str, Record], list[tuple[str, str
         for row in rows(data / "lineage" / f"{name}.jsonl"):
             by_source.setdefault(row["source"], []).append(row)
         for source, members in by_source.items():
-            records = {r["id"]: _record(source, source.upper(), r) for r in members if r.get("created") and r["number"]}
+            records = {
+                r["id"]: _record(source, source.upper(), r) for r in members if r.get("created") and r["number"]
+            }
             replaced = [(r["id"], older) for r in members for older in r["replaces"]]
             replaced += [(newer, r["id"]) for r in members for newer in r["superseded_by"]]
             yield records, sorted(set(replaced))

@@ -1,6 +1,7 @@
 """Opens an embedder by the name a setting gives it."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from inspect import signature
 from typing import Any
 
@@ -8,8 +9,15 @@ from ...domain.errors import Misconfigured
 from .port import Embedder
 
 DEFAULT_EMBEDDER = "wordllama"
+_WITHOUT_IT = "minilm"
 
 _KNOWN = ("wordllama", "minilm", "fastembed[:MODEL]", "openai")
+
+
+def default_embedder() -> str:
+    """The embedder used where no setting names one: ``wordllama``, or ``minilm`` on a Python for which the former
+    has no wheel. A data directory keeps its model either way: another one is refused until a rebuild."""
+    return DEFAULT_EMBEDDER if find_spec("wordllama") is not None else _WITHOUT_IT
 
 
 def open_embedder(name: str = DEFAULT_EMBEDDER, **options: Any) -> Embedder:

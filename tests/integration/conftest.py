@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-
 from lethelog.handlers.caller import Caller
 from lethelog.handlers.engine import Engine, open_engine
 from lethelog.handlers.memories import MemoryCommands

@@ -10,8 +10,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from passes import ToldJudge, pass_settings, sure
-
 from lethelog.handlers.engine import open_engine
 from lethelog.handlers.forgetting.judge_worker import JudgeWorker
 from lethelog.handlers.workers import JUDGE_POLICY
@@ -19,6 +17,7 @@ from lethelog.projections.embedders import open_embedder
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
 from lethelog.streams.subscriptions import TaskSubscription
+from passes import ToldJudge, pass_settings, sure
 
 
 async def main() -> None:

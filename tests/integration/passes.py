@@ -60,7 +60,9 @@ class ToldJudge:
             if isinstance(said, NoVerdict):
                 answers[item.ref] = said
                 continue
-            chances = dict(said) if isinstance(said, Mapping) else {key: float(key == said) for key in item.options}
+            chances = (
+                dict(said) if isinstance(said, Mapping) else {key: float(key == said) for key in item.options}
+            )
             answers[item.ref] = validate_answer(max(chances, key=chances.__getitem__), chances, item.options)
         return DecisionResult(answers=answers, model="told-1.0", input_tokens=10, output_tokens=2)
 
@@ -90,7 +92,9 @@ def sure(action: str, chance: float = 1.0) -> Opinion:
     return opinion
 
 
-def pass_settings(judge, thresholds: Thresholds | None = None, floor: float = 0.0, enabled: bool = False) -> PassSettings:
+def pass_settings(
+    judge, thresholds: Thresholds | None = None, floor: float = 0.0, enabled: bool = False
+) -> PassSettings:
     return PassSettings(
         judge=judge,
         thresholds=thresholds or starting_thresholds(judge.identity),
@@ -100,7 +104,9 @@ def pass_settings(judge, thresholds: Thresholds | None = None, floor: float = 0.
 
 
 @asynccontextmanager
-async def working(world, broker: BrokerSettings, settings: PassSettings, roles=ALL_ROLES) -> AsyncGenerator[Workers]:
+async def working(
+    world, broker: BrokerSettings, settings: PassSettings, roles=ALL_ROLES
+) -> AsyncGenerator[Workers]:
     workers = Workers(world.engine, broker=broker, passes=settings, roles=roles)
     await workers.open()
     try:

@@ -64,20 +64,36 @@ class Store:
 
     async def append(self, stream: UUID, version: int, event: e.Event) -> None:
         envelope = Envelope(Actor("worker", uuid4()), cause=uuid4(), correlation=uuid4())
-        unit = Unit(tenant=self.tenant, subject=stream, events=[NewEvent(stream, version, event)], envelope=envelope)
+        unit = Unit(
+            tenant=self.tenant, subject=stream, events=[NewEvent(stream, version, event)], envelope=envelope
+        )
         assert isinstance(await self.engine.log.append(unit), Appended)
 
     async def judged(
-        self, memory_id: UUID, action: Any = "keep", related: UUID | None = None, *, with_newer: UUID | None = None,
+        self,
+        memory_id: UUID,
+        action: Any = "keep",
+        related: UUID | None = None,
+        *,
+        with_newer: UUID | None = None,
         becomes: str = "dismissed",
     ) -> UUID:
         """A verdict on a memory and what became of it: dismissed, proposed, applied, rejected or withdrawn."""
         proposal = uuid4()
         said: dict[str, Any] = {
-            "pass_id": uuid4(), "ref": "s0", "rule": "pair" if with_newer else "single", "action": action,
-            "memory_id": memory_id, "related_id": related, "probability": 0.9, "probabilities": {action: 0.9},
-            "judged_pair": (memory_id, with_newer) if with_newer else None, "judge": "stated:1", "model": "stated:1",
-            "seen": {}, "verdict_event": uuid4(),
+            "pass_id": uuid4(),
+            "ref": "s0",
+            "rule": "pair" if with_newer else "single",
+            "action": action,
+            "memory_id": memory_id,
+            "related_id": related,
+            "probability": 0.9,
+            "probabilities": {action: 0.9},
+            "judged_pair": (memory_id, with_newer) if with_newer else None,
+            "judge": "stated:1",
+            "model": "stated:1",
+            "seen": {},
+            "verdict_event": uuid4(),
         }
         if becomes == "dismissed":
             reason = "keep" if action == "keep" else "below_threshold"
@@ -226,7 +242,11 @@ async def test_one_judgment_per_memory_and_run(store: Store):
     """A23."""
     chain = [await store.remember(f"The cache holds entries for {n} minutes", days=90 - n) for n in (5, 10, 15)]
     selection = await store.select()
-    asked = [one for item in selection.items for one in ((item.memory_id, *item.newer) if item.kind == "pair" else (item.memory_id,))]
+    asked = [
+        one
+        for item in selection.items
+        for one in ((item.memory_id, *item.newer) if item.kind == "pair" else (item.memory_id,))
+    ]
     assert sorted(asked) == sorted(chain) and len(set(asked)) == 3
     assert (selection.pairs, selection.stale_singles) == (3, 3)
     assert [item.ref for item in selection.items] == ["p0", "s0"]
@@ -235,8 +255,14 @@ async def test_one_judgment_per_memory_and_run(store: Store):
 async def test_the_older_side_stale_goes_first_then_rank(store: Store):
     store.only_pairs()
     store.policy = store.policy.model_copy(update={"pairs_cap": 1})
-    fresh = await store.remember("Deploys go out on Tuesday", days=10, scope="a"), await store.remember("Deploys go out on Tuesdays", days=9, scope="a")
-    stale = await store.remember("Backups are kept for a year", days=50, scope="b"), await store.remember("Logs live in the cellar", days=9, scope="b")
+    fresh = (
+        await store.remember("Deploys go out on Tuesday", days=10, scope="a"),
+        await store.remember("Deploys go out on Tuesdays", days=9, scope="a"),
+    )
+    stale = (
+        await store.remember("Backups are kept for a year", days=50, scope="b"),
+        await store.remember("Logs live in the cellar", days=9, scope="b"),
+    )
     selection = await store.select()
     assert [(item.memory_id, *item.newer) for item in selection.items] == [stale]
     assert selection.items[0].rank == 1 and selection.pairs == 2
@@ -245,7 +271,10 @@ async def test_the_older_side_stale_goes_first_then_rank(store: Store):
 
 
 async def test_the_floor_cuts_pairs_at_equality_and_never_a_singles_neighbours(store: Store):
-    older, newer = await store.remember("Deploys go out on Tuesday"), await store.remember("Cats sleep a lot", days=1)
+    older, newer = (
+        await store.remember("Deploys go out on Tuesday"),
+        await store.remember("Cats sleep a lot", days=1),
+    )
     store.only_pairs()
     [item] = (await store.select()).items
     store.floor = item.similarity[0]
@@ -270,7 +299,9 @@ async def test_ended_memories_leave_every_list_and_expired_ones_stay(store: Stor
     await store.refresh()
     await store.do("archive", newer[0])
     await store.do("refute", newer[1])
-    await store.do("revise", newer[2], content="The service listens on a socket", occurred_at=store.now - timedelta(days=100))
+    await store.do(
+        "revise", newer[2], content="The service listens on a socket", occurred_at=store.now - timedelta(days=100)
+    )
     await store.do("suppress", newer[3], plan_id=uuid4(), approver="ann", reason="low value")
     store.only_singles()
     assert single_of(await store.select(), older).newer == (newer[4],)
@@ -386,7 +417,9 @@ async def test_a_pair_that_was_kept_settles_the_older_one_as_a_single_too(store:
 
 
 @pytest.mark.parametrize("action", ["archive", "supersede"])
-async def test_a_rejected_single_is_not_reopened_by_a_newer_memory_but_meets_it_as_a_pair(store: Store, action: str):
+async def test_a_rejected_single_is_not_reopened_by_a_newer_memory_but_meets_it_as_a_pair(
+    store: Store, action: str
+):
     """A34 and settlement 9: rejected archive, no single supersede; a pair only with what was recorded since."""
     older, newer = await store.remember(days=60), await store.remember(days=50)
     await store.judged(older, action, newer if action == "supersede" else None, becomes="rejected")
@@ -426,7 +459,8 @@ async def read_lists(store: Store) -> dict[UUID, dict[str, Any]]:
     async with store.engine.database.connection() as connection:
         cursor = await connection.execute(
             "select memory_id, pair_ids, pair_similarities, single_ids, single_similarities "
-            "from lethelog_views.candidate_neighbours where tenant = %s", (store.tenant,),
+            "from lethelog_views.candidate_neighbours where tenant = %s",
+            (store.tenant,),
         )
         return {row[0]: {"pair": (row[1], row[2]), "single": (row[3], row[4])} for row in await cursor.fetchall()}
 
@@ -437,7 +471,8 @@ async def expected_lists(store: Store) -> dict[UUID, dict[str, Any]]:
         cursor = await connection.execute(
             "select memory_id, memory_type, scope, project, topic || E'\\n' || content, embedding::text "
             "from lethelog_views.live_memory where tenant = %s and memory_type = any(%s) "
-            f"and {LIVE} order by occurred_at, memory_id", (store.tenant, list(STALE_TYPES)),
+            f"and {LIVE} order by occurred_at, memory_id",
+            (store.tenant, list(STALE_TYPES)),
         )
         rows = await cursor.fetchall()
         cursor = await connection.execute(
@@ -450,7 +485,9 @@ async def expected_lists(store: Store) -> dict[UUID, dict[str, Any]]:
         }
     lists: dict[UUID, dict[str, Any]] = {}
     for group, members in itertools.groupby(sorted(rows, key=lambda row: row[1:3]), key=lambda row: row[1:3]):
-        lists |= expected_group(list(members), rarities[group], store.policy.pair_neighbours if group[0] in PAIR_TYPES else 0)
+        lists |= expected_group(
+            list(members), rarities[group], store.policy.pair_neighbours if group[0] in PAIR_TYPES else 0
+        )
     return lists
 
 
@@ -467,7 +504,9 @@ def expected_group(rows: list[Any], rarity: Rarity, pair_count: int) -> dict[UUI
             return (int(whole[at] @ whole[other]) + PRODUCT_WEIGHTS.words * shared, other)
 
         best = sorted(to, key=key, reverse=True)[:count]
-        return [rows[other][0] for other in best], pytest.approx([unit[at] @ unit[other] for other in best], abs=1e-5)
+        return [rows[other][0] for other in best], pytest.approx(
+            [unit[at] @ unit[other] for other in best], abs=1e-5
+        )
 
     lists: dict[UUID, dict[str, Any]] = {}
     for at, row in enumerate(rows):
@@ -517,7 +556,9 @@ async def test_lists_kept_up_to_date_equal_lists_made_anew(store: Store, seed: i
                 await store.do("restore", ended[-1])
                 alive.append(ended.pop())
             elif verb == "move":
-                await store.do("move", one, **({"project": "x"} if chance.random() < 0.5 else {"no_project": True}))
+                await store.do(
+                    "move", one, **({"project": "x"} if chance.random() < 0.5 else {"no_project": True})
+                )
             elif verb in ("reaffirm", "pin"):
                 await store.do(verb, one)
             elif verb == "revise":
@@ -563,14 +604,19 @@ async def test_an_erased_memory_leaves_no_list_and_no_word_count_behind(store: S
     assert set(lists) == set(made)
     assert all(gone not in one["pair"][0] + one["single"][0] for one in lists.values())
     async with store.engine.database.connection() as connection:
-        cursor = await connection.execute("select members from lethelog_views.candidate_groups where tenant = %s", (store.tenant,))
+        cursor = await connection.execute(
+            "select members from lethelog_views.candidate_groups where tenant = %s", (store.tenant,)
+        )
         assert await cursor.fetchall() == [(30,)]
 
 
 async def test_a_vector_that_comes_later_enters_the_lists_without_any_event(store: Store):
     """While it lacks one, a memory is found by its words and never passes for similar."""
     store.only_pairs()
-    older, newer = await store.remember("Deploys go out on Tuesday"), await store.remember("Deploys go out on Friday", days=1)
+    older, newer = (
+        await store.remember("Deploys go out on Tuesday"),
+        await store.remember("Deploys go out on Friday", days=1),
+    )
     await store.catch_up()
     async with store.engine.database.transaction() as connection:
         await connection.execute(

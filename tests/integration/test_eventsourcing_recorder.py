@@ -5,7 +5,6 @@ from uuid import uuid4
 import pytest
 from eventsourcing.persistence import StoredEvent
 from eventsourcing.tests import persistence as library
-
 from lethelog.streams.eventsourcing_recorder import LogRecorder
 
 

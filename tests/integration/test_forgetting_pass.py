@@ -6,7 +6,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-
 from lethelog.domain.errors import Conflict, InvalidInput, Misconfigured, NotFound, StaleProposal
 from lethelog.domain.judging import NoVerdict, PairItem
 from lethelog.domain.policy import ForgettingPolicy
@@ -39,7 +38,9 @@ async def test_a_stale_memory_becomes_a_proposal_and_nothing_else_changes(judgin
     assert (await world.get(fresh)).status == "active"
 
 
-async def test_a24_below_the_threshold_is_dismissed_with_its_real_action_and_never_listed(judging_world, broker, database_url):
+async def test_a24_below_the_threshold_is_dismissed_with_its_real_action_and_never_listed(
+    judging_world, broker, database_url
+):
     """A24, behaviour.md 1.16."""
     stale = await old(judging_world, "Deploys go to Fly.io")
     done = await run_pass(judging_world, broker, ToldJudge(sure("archive", 0.8499)))
@@ -47,7 +48,9 @@ async def test_a24_below_the_threshold_is_dismissed_with_its_real_action_and_nev
     page = await judging_world.reviewing.list(judging_world.caller, {})
     assert (page.total, page.proposals) == (0, ())
     with psycopg.connect(database_url) as connection:
-        row = connection.execute("select status, action, round(probability::numeric, 4), memory_id from lethelog_views.review_queue").fetchone()
+        row = connection.execute(
+            "select status, action, round(probability::numeric, 4), memory_id from lethelog_views.review_queue"
+        ).fetchone()
     assert row is not None and (row[0], row[1], float(row[2]), row[3]) == ("dismissed", "archive", 0.8499, stale)
 
 
@@ -92,7 +95,9 @@ async def test_accepting_a_supersede_closes_the_older_memory_and_withdraws_its_s
     await run_pass(world, broker, ToldJudge(sure("supersede")))
     [supersede] = await queue(world)
     await old(world, "Deploys go to Scaleway, region par", days=5)
-    both = ToldJudge(lambda item: "conflict" if isinstance(item, PairItem) and item.older.memory_id == older else keep(item))
+    both = ToldJudge(
+        lambda item: "conflict" if isinstance(item, PairItem) and item.older.memory_id == older else keep(item)
+    )
     await run_pass(world, broker, both)
     proposals = await queue(world)
     assert {p.action for p in proposals} == {"supersede", "conflict"}
@@ -133,7 +138,8 @@ async def test_f32_two_reviewers_at_once_have_one_effect(judging_world, broker):
     [proposal] = await queue(world)
     async with working(world, broker, pass_settings(ToldJudge()), roles={"views"}):
         results = await asyncio.gather(
-            *(world.reviewing.accept(world.caller, {"proposal_id": proposal.id}) for _ in range(5)), return_exceptions=True
+            *(world.reviewing.accept(world.caller, {"proposal_id": proposal.id}) for _ in range(5)),
+            return_exceptions=True,
         )
     assert sum(not isinstance(r, Exception) for r in results) == 1
     assert all(isinstance(r, Conflict) for r in results if isinstance(r, Exception))
@@ -203,7 +209,9 @@ async def test_f31_the_same_pass_again_without_changes_proposes_nothing(judging_
 async def test_a29_twelve_items_share_a_call_where_the_policy_says_so(judging_world, broker):
     """A29 on a real pass."""
     world = judging_world
-    await world.engine.tenants.set_policy(world.caller.tenant, ForgettingPolicy(items_per_call=12), world.caller.actor)
+    await world.engine.tenants.set_policy(
+        world.caller.tenant, ForgettingPolicy(items_per_call=12), world.caller.actor
+    )
     for n in range(10):
         await old(world, f"Entirely different matter number {n}", project=f"p{n}")
     judge = ToldJudge()
@@ -277,18 +285,24 @@ async def test_a_judge_without_thresholds_says_why_it_proposes_nothing(judging_w
     """Settlement 12, judges: there is no silent fallback."""
     judge = ToldJudge()
     with pytest.raises(Misconfigured, match="thresholds"):
-        await Passes(judging_world.engine, pass_settings(judge, thresholds=no_thresholds(judge.identity))).request(judging_world.caller)
+        await Passes(judging_world.engine, pass_settings(judge, thresholds=no_thresholds(judge.identity))).request(
+            judging_world.caller
+        )
     silent = ToldJudge(unavailable_because="no judge is configured")
     with pytest.raises(Misconfigured, match="no judge is configured"):
         await Passes(judging_world.engine, pass_settings(silent)).request(judging_world.caller)
 
 
-async def test_f24_f34_a_judge_that_answers_nothing_leaves_the_item_unjudged_and_asked_again_next_time(judging_world, broker):
+async def test_f24_f34_a_judge_that_answers_nothing_leaves_the_item_unjudged_and_asked_again_next_time(
+    judging_world, broker
+):
     """F24, F34: no verdict is ever guessed; the other items still count."""
     world = judging_world
     mute = await old(world, "Entirely different matter one", project="a")
     heard = await old(world, "Another matter altogether", project="b")
-    judge = ToldJudge(lambda item: NoVerdict("malformed_reply") if item.memory.memory_id == mute else next(iter(item.options)))
+    judge = ToldJudge(
+        lambda item: NoVerdict("malformed_reply") if item.memory.memory_id == mute else next(iter(item.options))
+    )
     done = await run_pass(world, broker, judge)
     assert (done.judged, done.refused, done.proposed) == (1, 1, {})
     history = (await world.reading.history(world.caller, {"memory_id": mute})).entries
@@ -312,7 +326,9 @@ async def test_a_judge_that_is_down_is_retried_and_then_refused(judging_world, b
 async def test_over_budget_nothing_more_is_sent(judging_world, broker):
     """Behaviour.md 1.16: over budget is rejected, not billed."""
     world = judging_world
-    await world.engine.tenants.set_policy(world.caller.tenant, ForgettingPolicy(judge_calls_per_day=2), world.caller.actor)
+    await world.engine.tenants.set_policy(
+        world.caller.tenant, ForgettingPolicy(judge_calls_per_day=2), world.caller.actor
+    )
     for n in range(4):
         await old(world, f"Entirely different matter number {n}", project=f"p{n}")
     judge = ToldJudge()
@@ -331,7 +347,9 @@ async def test_f29_a_slow_pass_never_overwrites_what_was_written_meanwhile(judgi
     async with working(world, broker, settings):
         view = await Passes(world.engine, settings).request(world.caller)
         await judge.asked.wait()
-        revised = (await world.commands.revise(world.caller, {"memory_id": stale, "content": "Deploys go to Hetzner"})).memory.id
+        revised = (
+            await world.commands.revise(world.caller, {"memory_id": stale, "content": "Deploys go to Hetzner"})
+        ).memory.id
         added = await world.remember("Backups go to Backblaze")
         judge.released.set()
         await finish(world, settings, view)
@@ -363,7 +381,9 @@ async def test_a_memory_that_changed_between_selection_and_judging_is_not_judged
 async def test_two_judge_processes_share_the_tasks_of_one_pass(judging_world, broker):
     """Competing consumers: every item once, both take part."""
     world = judging_world
-    await world.engine.tenants.set_policy(world.caller.tenant, ForgettingPolicy(singles_cap=60), world.caller.actor)
+    await world.engine.tenants.set_policy(
+        world.caller.tenant, ForgettingPolicy(singles_cap=60), world.caller.actor
+    )
     for n in range(60):
         await old(world, f"Entirely different matter number {n}", project=f"p{n}")
     first, second = ToldJudge(metered=False), ToldJudge(metered=False)
@@ -401,7 +421,17 @@ async def test_f38_neighbours_and_proposals_never_cross_tenants(judging_world, b
     world = judging_world
     mine = await old(world, "Deploys go to Fly.io")
     other = await world.another_caller()
-    theirs = (await world.commands.remember(other, {"topic": "d", "content": "Deploys go to Fly.io canary", "memory_type": "decision", "occurred_at": world.clock.now - timedelta(days=9)})).memory.id
+    theirs = (
+        await world.commands.remember(
+            other,
+            {
+                "topic": "d",
+                "content": "Deploys go to Fly.io canary",
+                "memory_type": "decision",
+                "occurred_at": world.clock.now - timedelta(days=9),
+            },
+        )
+    ).memory.id
     judge = ToldJudge(sure("archive"))
     await run_pass(world, broker, judge)
     shown = " ".join(request.state for request in judge.calls)

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from lethelog.handlers import workers
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.streams.delivery import RetryPolicy
@@ -16,7 +15,9 @@ SCRIPT = Path(__file__).with_name("killed_judge_worker.py")
 
 
 @pytest.mark.parametrize("point", ["after the reserve", "after the answer", "after the append"])
-async def test_a_worker_killed_there_leads_to_one_charge_and_one_proposal(judging_world, broker, database_url, servers, monkeypatch, point):
+async def test_a_worker_killed_there_leads_to_one_charge_and_one_proposal(
+    judging_world, broker, database_url, servers, monkeypatch, point
+):
     world = judging_world
     stale = await old(world, "Deploys go to Fly.io")
     settings = pass_settings(ToldJudge(sure("archive")))

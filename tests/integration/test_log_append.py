@@ -6,10 +6,20 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-
 from lethelog.domain import events as e
 from lethelog.streams.database import Database
-from lethelog.streams.log import Appended, Claim, ClaimHeld, CommandKey, KeyTaken, Log, NewEvent, Repeated, Unit, VersionMoved
+from lethelog.streams.log import (
+    Appended,
+    Claim,
+    ClaimHeld,
+    CommandKey,
+    KeyTaken,
+    Log,
+    NewEvent,
+    Repeated,
+    Unit,
+    VersionMoved,
+)
 from lethelog.streams.payloads import Actor, Envelope
 from lethelog.streams.vault import Vault
 
@@ -23,16 +33,26 @@ def envelope() -> Envelope:
 
 def remembered(content: str = "Deploys go to Hetzner") -> e.MemoryRemembered:
     return e.MemoryRemembered(
-        memory_type="fact", scope="personal", topic="deploys", content=content, tags=("infra",),
-        producer="user", trust="user", occurred_at=WHEN,
+        memory_type="fact",
+        scope="personal",
+        topic="deploys",
+        content=content,
+        tags=("infra",),
+        producer="user",
+        trust="user",
+        occurred_at=WHEN,
     )
 
 
 def unit(stream: UUID, *, version: int = 1, event: e.Event | None = None, tenant: UUID = TENANT, **more) -> Unit:
     event = event or remembered()
     return Unit(
-        tenant=tenant, subject=stream, events=[NewEvent(stream, version, event)], envelope=envelope(),
-        new_keys=frozenset({stream}) if version == 1 else frozenset(), **more,
+        tenant=tenant,
+        subject=stream,
+        events=[NewEvent(stream, version, event)],
+        envelope=envelope(),
+        new_keys=frozenset({stream}) if version == 1 else frozenset(),
+        **more,
     )
 
 
@@ -42,7 +62,12 @@ async def test_what_was_appended_reads_back_whole(log: Log):
     appended = await log.append(sent)
     assert isinstance(appended, Appended) and appended.position == 1
     [read] = await log.read_stream(TENANT, stream)
-    assert (read.position, read.version, read.name, read.event) == (1, 1, "memory.remembered", sent.events[0].event)
+    assert (read.position, read.version, read.name, read.event) == (
+        1,
+        1,
+        "memory.remembered",
+        sent.events[0].event,
+    )
     assert read.envelope == sent.envelope
     assert read.recorded_at == appended.recorded_at
     assert read.event_id == appended.event_ids[0]
@@ -73,9 +98,15 @@ async def test_a_unit_is_all_or_none(log: Log):
     old, new = uuid4(), uuid4()
     await log.append(unit(old))
     both = Unit(
-        tenant=TENANT, subject=new,
-        events=[NewEvent(new, 1, remembered("x")), NewEvent(old, 5, e.MemorySuperseded(successor=new, edge="supersedes"))],
-        envelope=envelope(), new_keys=frozenset({new}), claims=[Claim("content", b"d", None, new)],
+        tenant=TENANT,
+        subject=new,
+        events=[
+            NewEvent(new, 1, remembered("x")),
+            NewEvent(old, 5, e.MemorySuperseded(successor=new, edge="supersedes")),
+        ],
+        envelope=envelope(),
+        new_keys=frozenset({new}),
+        claims=[Claim("content", b"d", None, new)],
     )
     assert await log.append(both) == VersionMoved(old, 1)
     assert await log.read_stream(TENANT, new) == []
@@ -98,7 +129,9 @@ async def test_claims_are_taken_handed_over_and_released(log: Log):
     a, b = uuid4(), uuid4()
     claim = Claim("content", b"same", None, a)
     await log.append(unit(a, claims=[claim]))
-    refused = await log.append(unit(b, claims=[Claim("content", b"free", None, b), Claim("content", b"same", None, b)]))
+    refused = await log.append(
+        unit(b, claims=[Claim("content", b"free", None, b), Claim("content", b"same", None, b)])
+    )
     assert refused == ClaimHeld(Claim("content", b"same", None, b), a)
     assert isinstance(await log.append(unit(b, claims=[Claim("content", b"same", a, b)])), Appended)
     assert await log.holders(TENANT, [("content", b"same"), ("content", b"free")]) == [b, None]
@@ -128,7 +161,9 @@ async def test_a_unit_the_database_cannot_take_fails_alone(log: Log):
 async def test_the_stored_bytes_hold_no_personal_text(log: Log, database_url: str):
     stream = uuid4()
     canary = "zq-canary-9931"
-    event = remembered(canary).model_copy(update={"topic": canary, "tags": (canary,), "metadata": {canary: canary}})
+    event = remembered(canary).model_copy(
+        update={"topic": canary, "tags": (canary,), "metadata": {canary: canary}}
+    )
     await log.append(unit(stream, event=event))
     with psycopg.connect(database_url) as connection:
         [[body]] = connection.execute("select body from lethelog.events").fetchall()
@@ -138,7 +173,9 @@ async def test_the_stored_bytes_hold_no_personal_text(log: Log, database_url: st
     assert read.event == event
 
 
-async def test_a_destroyed_key_leaves_a_tombstone_and_not_an_error(log: Log, database: Database, database_url: str):
+async def test_a_destroyed_key_leaves_a_tombstone_and_not_an_error(
+    log: Log, database: Database, database_url: str
+):
     stream = uuid4()
     await log.append(unit(stream))
     with psycopg.connect(database_url) as connection:

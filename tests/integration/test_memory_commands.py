@@ -5,7 +5,6 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-
 from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput, KeyReused, NotFound, WrongKind
 from lethelog.handlers.caller import Caller
 from lethelog.handlers.memories import Retry
@@ -18,19 +17,43 @@ async def test_a_memory_round_trips_with_every_field(world):
     written = await world.commands.remember(
         world.caller,
         {
-            "memory_type": "decision", "topic": " Deploys ", "content": " Deploys go to Hetzner ", "scope": "work",
-            "project": "Projekt Ü", "tags": ["infra", "日本"], "metadata": {"source": {"n": 1}}, "user_id": "ada",
-            "agent_id": "planner", "run_id": "r1", "session_id": "s1", "trust": "agent", "producer": "agent",
-            "core": True, "pinned": True, "occurred_at": "2026-02-01T00:00:00+02:00",
-            "valid_from": "2026-01-01T00:00:00Z", "valid_to": "2026-12-31T00:00:00Z",
-            "expires_at": "2027-01-01T00:00:00Z", "derived_from": [str(source)],
+            "memory_type": "decision",
+            "topic": " Deploys ",
+            "content": " Deploys go to Hetzner ",
+            "scope": "work",
+            "project": "Projekt Ü",
+            "tags": ["infra", "日本"],
+            "metadata": {"source": {"n": 1}},
+            "user_id": "ada",
+            "agent_id": "planner",
+            "run_id": "r1",
+            "session_id": "s1",
+            "trust": "agent",
+            "producer": "agent",
+            "core": True,
+            "pinned": True,
+            "occurred_at": "2026-02-01T00:00:00+02:00",
+            "valid_from": "2026-01-01T00:00:00Z",
+            "valid_to": "2026-12-31T00:00:00Z",
+            "expires_at": "2027-01-01T00:00:00Z",
+            "derived_from": [str(source)],
         },
     )
     await world.catch_up()
     view = await world.get(written.memory.id)
     assert view == written.memory.model_copy(update={"position": view.position})
-    assert (view.topic, view.content, view.project, view.tags) == ("Deploys", "Deploys go to Hetzner", "Projekt Ü", ("infra", "日本"))
-    assert (view.user_id, view.subject, view.agent_id, view.metadata) == ("ada", "ada", "planner", {"source": {"n": 1}})
+    assert (view.topic, view.content, view.project, view.tags) == (
+        "Deploys",
+        "Deploys go to Hetzner",
+        "Projekt Ü",
+        ("infra", "日本"),
+    )
+    assert (view.user_id, view.subject, view.agent_id, view.metadata) == (
+        "ada",
+        "ada",
+        "planner",
+        {"source": {"n": 1}},
+    )
     assert view.occurred_at.isoformat() == "2026-01-31T22:00:00+00:00"
     assert (view.fresh_at, view.version, view.status, view.current) == (view.occurred_at, 1, "active", True)
     assert view.recorded_at >= at - timedelta(days=3650) and view.derived_from == (source,)
@@ -40,7 +63,9 @@ async def test_a1_the_same_text_in_the_same_scope_is_the_same_memory_and_in_anot
     """A1 as settlement 4 has it."""
     first = await world.remember("Uses Vim", memory_type="preference")
     head = await world.engine.log.head()
-    again = await world.commands.remember(world.caller, {"topic": "other", "content": "  uses   VIM ", "memory_type": "fact"})
+    again = await world.commands.remember(
+        world.caller, {"topic": "other", "content": "  uses   VIM ", "memory_type": "fact"}
+    )
     assert (again.memory.id, again.deduplicated, again.changed) == (first, True, False)
     assert await world.engine.log.head() == head
     elsewhere = await world.commands.remember(world.caller, {"topic": "t", "content": "Uses Vim", "scope": "work"})
@@ -102,9 +127,17 @@ async def test_restoring_refuses_while_another_memory_holds_the_text(world):
 
 
 async def test_revise_inherits_filing_and_owners(world):
-    first = await world.remember("v1", scope="work", project="A", tags=["x"], user_id="ada", memory_type="decision")
+    first = await world.remember(
+        "v1", scope="work", project="A", tags=["x"], user_id="ada", memory_type="decision"
+    )
     revised = (await world.commands.revise(world.caller, {"memory_id": first, "content": "v2"})).memory
-    assert (revised.scope, revised.project, revised.tags, revised.user_id, revised.memory_type) == ("work", "A", ("x",), "ada", "decision")
+    assert (revised.scope, revised.project, revised.tags, revised.user_id, revised.memory_type) == (
+        "work",
+        "A",
+        ("x",),
+        "ada",
+        "decision",
+    )
     assert revised.predecessor == first
 
 
@@ -116,7 +149,9 @@ async def test_move_changes_only_filing_and_freshness_and_nothing_when_nothing_c
     moved = (await world.commands.move(world.caller, {"memory_id": first, "project": "B", "tags": ["t"]})).memory
     assert (moved.project, moved.tags, moved.content, moved.version) == ("B", ("t",), "v1", 2)
     assert moved.fresh_at > moved.occurred_at
-    assert (await world.commands.move(world.caller, {"memory_id": first, "no_project": True})).memory.project is None
+    assert (
+        await world.commands.move(world.caller, {"memory_id": first, "no_project": True})
+    ).memory.project is None
 
 
 async def test_moving_to_a_scope_moves_the_duplicate_rule_with_it(world):
@@ -153,13 +188,24 @@ async def test_f09_refuted_text_comes_back_only_into_quarantine_until_a_person_r
 
 async def test_endings_are_never_shown_unasked_and_each_is_found_by_its_status(world):
     """Settlement 15; the retrievable predicate serves search, list and duplicates alike."""
-    ids = {status: await world.remember(f"Zebra crossing {status}") for status in ("active", "archived", "suppressed", "refuted")}
-    ids["expired"] = await world.remember("Zebra crossing expired", expires_at=world.clock.now + timedelta(hours=1))
+    ids = {
+        status: await world.remember(f"Zebra crossing {status}")
+        for status in ("active", "archived", "suppressed", "refuted")
+    }
+    ids["expired"] = await world.remember(
+        "Zebra crossing expired", expires_at=world.clock.now + timedelta(hours=1)
+    )
     ids["superseded"] = await world.remember("Zebra crossing superseded")
-    successor = (await world.commands.revise(world.caller, {"memory_id": ids["superseded"], "content": "Zebra crossing successor"})).memory.id
+    successor = (
+        await world.commands.revise(
+            world.caller, {"memory_id": ids["superseded"], "content": "Zebra crossing successor"}
+        )
+    ).memory.id
     await world.commands.archive(world.caller, {"memory_id": ids["archived"]})
     await world.commands.refute(world.caller, {"memory_id": ids["refuted"]})
-    await world.commands.suppress(world.caller, {"memory_id": ids["suppressed"], "plan_id": uuid4(), "approver": "ada", "reason": "plan"})
+    await world.commands.suppress(
+        world.caller, {"memory_id": ids["suppressed"], "plan_id": uuid4(), "approver": "ada", "reason": "plan"}
+    )
     world.clock.forward(hours=1)
     found = await world.search("zebra crossing", limit=25)
     assert set(found) == {ids["active"], successor, ids["superseded"]}
@@ -175,7 +221,9 @@ async def test_endings_are_never_shown_unasked_and_each_is_found_by_its_status(w
 
 async def test_restore_lifts_every_barrier(world):
     first = await world.remember("Zebra")
-    await world.commands.suppress(world.caller, {"memory_id": first, "plan_id": uuid4(), "approver": "ada", "reason": "plan"})
+    await world.commands.suppress(
+        world.caller, {"memory_id": first, "plan_id": uuid4(), "approver": "ada", "reason": "plan"}
+    )
     restored = await world.commands.restore(world.caller, {"memory_id": first})
     assert restored.memory.status == "active"
     assert await world.search("zebra") == [first]
@@ -188,7 +236,9 @@ async def test_f28_twenty_parallel_remembers_of_one_sentence_make_one_memory(wor
     assert len({r.memory.id for r in results}) == 1
     assert sum(not r.deduplicated for r in results) == 1
     keyed = {"topic": "t", "content": "The launch moved to Monday"}
-    results = await asyncio.gather(*(world.commands.remember(world.caller, keyed, Retry(key="k1")) for _ in range(20)))
+    results = await asyncio.gather(
+        *(world.commands.remember(world.caller, keyed, Retry(key="k1")) for _ in range(20))
+    )
     assert len({r.memory.id for r in results}) == 1
     assert sum(r.changed for r in results) == 1
 
@@ -197,7 +247,12 @@ async def test_f30_two_revisions_of_one_version_make_one_successor_and_one_confl
     """F30: the conflict names the current version; exactly one live head."""
     first = await world.remember("v1")
     results = await asyncio.gather(
-        *(world.commands.revise(world.caller, {"memory_id": first, "content": f"v2 by {n}", "expected_version": 1}) for n in range(2)),
+        *(
+            world.commands.revise(
+                world.caller, {"memory_id": first, "content": f"v2 by {n}", "expected_version": 1}
+            )
+            for n in range(2)
+        ),
         return_exceptions=True,
     )
     [conflict] = [r for r in results if isinstance(r, Exception)]
@@ -313,7 +368,11 @@ async def test_f17_a_memory_past_its_own_end_round_trips_and_is_not_current(worl
     first = await world.remember("Zebra rule", valid_from="2026-01-01T00:00:00Z", valid_to="2026-02-01T00:00:00Z")
     other = await world.remember("Zebra habit")
     view = await world.get(first)
-    assert (view.valid_from.isoformat(), view.valid_to.isoformat(), view.current) == ("2026-01-01T00:00:00+00:00", "2026-02-01T00:00:00+00:00", False)
+    assert (view.valid_from.isoformat(), view.valid_to.isoformat(), view.current) == (
+        "2026-01-01T00:00:00+00:00",
+        "2026-02-01T00:00:00+00:00",
+        False,
+    )
     assert await world.search("zebra rule") == [other, first]
     assert await world.search("zebra rule", current=True) == [other]
 
@@ -326,7 +385,12 @@ async def test_f11_history_is_ordered_timed_and_chained_from_old_to_new(world):
     await world.commands.revise(world.caller, {"memory_id": first, "content": "v2"})
     await world.catch_up()
     entries = (await world.reading.history(world.caller, {"memory_id": first})).entries
-    assert [e.event for e in entries] == ["memory.remembered", "memory.archived", "memory.restored", "memory.superseded"]
+    assert [e.event for e in entries] == [
+        "memory.remembered",
+        "memory.archived",
+        "memory.restored",
+        "memory.superseded",
+    ]
     assert [e.position for e in entries] == sorted(e.position for e in entries)
     assert entries[0].old is None and entries[0].new == "v1"
     assert all(entries[n].old == entries[n - 1].new for n in range(1, 4))
@@ -335,7 +399,9 @@ async def test_f11_history_is_ordered_timed_and_chained_from_old_to_new(world):
 
 
 async def test_listing_pages_through_everything_once_and_refuses_a_foreign_cursor(world):
-    ids = [await world.remember(f"note {n}", occurred_at=world.clock.now - timedelta(days=n % 7)) for n in range(23)]
+    ids = [
+        await world.remember(f"note {n}", occurred_at=world.clock.now - timedelta(days=n % 7)) for n in range(23)
+    ]
     await world.catch_up()
     seen, cursor = [], None
     while True:
@@ -360,4 +426,6 @@ async def test_a_caller_without_the_permission_is_refused(world):
         await world.commands.remember(reader, {"topic": "t", "content": "c"})
     writer = Caller(world.caller.tenant, Actor("agent", uuid4()), frozenset({"memory:write"}))
     with pytest.raises(AccessDenied):
-        await world.commands.remember(writer, {"topic": "t", "content": "c", "occurred_at": "2020-01-01T00:00:00Z"})
+        await world.commands.remember(
+            writer, {"topic": "t", "content": "c", "occurred_at": "2020-01-01T00:00:00Z"}
+        )

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import psycopg
 import pytest
-
 from lethelog.domain.errors import LethelogError, Misconfigured, NotCaughtUp
 from lethelog.projections.live_memory import LiveMemory
 from lethelog.projections.rebuild import Rebuilder
@@ -39,7 +38,9 @@ async def test_a_comparison_finds_a_row_that_was_tampered_with(world, database_u
     ids = await fill(world)
     await world.catch_up()
     with psycopg.connect(database_url) as connection:
-        connection.execute("update lethelog_views.live_memory set content = 'forged' where memory_id = %s", (ids[0],))
+        connection.execute(
+            "update lethelog_views.live_memory set content = 'forged' where memory_id = %s", (ids[0],)
+        )
     compared = await rebuilder(world, "live_memory").compare()
     assert not compared.equal
     assert (compared.differences[0].only_live, compared.differences[0].only_rebuilt) == (1, 1)
@@ -102,7 +103,10 @@ async def test_f40_another_embedding_model_is_refused_until_a_rebuild(world, emb
 async def test_two_runners_of_one_read_model_apply_everything_once(world):
     """A second process is a hot standby, and one that does not know it leads no more changes nothing."""
     await fill(world)
-    again = [ProjectionRunner(world.engine.database, world.engine.log, world.engine.tail, one) for one in world.engine.projections]
+    again = [
+        ProjectionRunner(world.engine.database, world.engine.log, world.engine.tail, one)
+        for one in world.engine.projections
+    ]
     head = await world.engine.log.head()
     await asyncio.gather(*(runner.catch_up(head) for runner in [*world.runners, *again]))
     for name in ("live_memory", "review_queue", "memory_history"):
@@ -163,11 +167,15 @@ async def test_an_embedder_that_is_down_delays_the_vector_and_not_the_memory(wor
     async with world.engine.database.connection() as connection:
         assert await world.engine.live_memory.fill_vectors(connection, "lethelog_views") == 1
         assert await world.engine.live_memory.fill_vectors(connection, "lethelog_views") == 0
-        cursor = await connection.execute("select embedding is not null, embedding_model from lethelog_views.live_memory")
+        cursor = await connection.execute(
+            "select embedding is not null, embedding_model from lethelog_views.live_memory"
+        )
         assert await cursor.fetchall() == [(True, world.engine.embedder.model)]
 
 
-async def test_a_memory_whose_key_is_destroyed_leaves_the_view_at_its_next_event_and_a_rebuild(world, database_url):
+async def test_a_memory_whose_key_is_destroyed_leaves_the_view_at_its_next_event_and_a_rebuild(
+    world, database_url
+):
     gone = await world.remember("zq-canary-9931")
     kept = await world.remember("a neighbour")
     await world.catch_up()
@@ -177,7 +185,9 @@ async def test_a_memory_whose_key_is_destroyed_leaves_the_view_at_its_next_event
     await rebuilder(world, "live_memory").rebuild()
     assert (await world.reading.list(world.caller, {"status": "all"})).memories[0].id == kept
     with psycopg.connect(database_url) as connection:
-        [[found]] = connection.execute("select count(*) from lethelog_views.live_memory where content like '%%zq-canary%%'").fetchall()
+        [[found]] = connection.execute(
+            "select count(*) from lethelog_views.live_memory where content like '%%zq-canary%%'"
+        ).fetchall()
     assert found == 0
 
 
@@ -186,7 +196,10 @@ async def test_search_is_exact_for_few_rows_and_agrees_with_the_index_for_many(w
     from lethelog.projections.search import Search
 
     for n in range(60):
-        await world.remember(f"service {n} runs in region {n % 7} with {n * 3} replicas", occurred_at=world.clock.now - timedelta(days=n))
+        await world.remember(
+            f"service {n} runs in region {n % 7} with {n * 3} replicas",
+            occurred_at=world.clock.now - timedelta(days=n),
+        )
     await world.catch_up()
     exact = await world.reading.search(world.caller, {"query": "service replicas in region 3", "limit": 10})
     world.reading._search = Search(world.engine.database, world.engine.embedder, exact_up_to=0)

@@ -22,27 +22,45 @@ def memory(number: int) -> UUID:
     return UUID(int=number)
 
 
-def single(number: int, *, days: float = 40, kind: str = "fact", newer: tuple[int, ...] = (), guarded: bool = False) -> Stale:
+def single(
+    number: int, *, days: float = 40, kind: str = "fact", newer: tuple[int, ...] = (), guarded: bool = False
+) -> Stale:
     return Stale(
-        memory(number), kind, NOW - timedelta(days=days), guarded, tuple(map(memory, newer)), tuple(0.5 for _ in newer)
+        memory(number),
+        kind,
+        NOW - timedelta(days=days),
+        guarded,
+        tuple(map(memory, newer)),
+        tuple(0.5 for _ in newer),
     )
 
 
-def pair(older: int, newer: int, *, rank: int = 1, stale: bool = True, similarity: float = 0.5, kind: str = "fact") -> Pair:
+def pair(
+    older: int, newer: int, *, rank: int = 1, stale: bool = True, similarity: float = 0.5, kind: str = "fact"
+) -> Pair:
     return Pair(memory(older), memory(newer), kind, stale, rank, similarity)
 
 
 small = st.integers(0, 12)
 singles = st.lists(
     st.builds(
-        single, small, days=st.integers(0, 5), kind=st.sampled_from(TYPES),
-        newer=st.lists(small, max_size=3, unique=True).map(tuple), guarded=st.booleans(),
+        single,
+        small,
+        days=st.integers(0, 5),
+        kind=st.sampled_from(TYPES),
+        newer=st.lists(small, max_size=3, unique=True).map(tuple),
+        guarded=st.booleans(),
     ),
     max_size=15,
 )
 pairs = st.lists(
     st.builds(
-        pair, small, small, rank=st.integers(1, 3), stale=st.booleans(), similarity=st.sampled_from([0.1, 0.5, 0.9]),
+        pair,
+        small,
+        small,
+        rank=st.integers(1, 3),
+        stale=st.booleans(),
+        similarity=st.sampled_from([0.1, 0.5, 0.9]),
         kind=st.sampled_from(TYPES),
     ),
     max_size=20,
@@ -61,7 +79,9 @@ def test_a_choice_keeps_every_rule(
     assert len(chosen.singles) <= singles_cap and len(chosen.pairs) <= pairs_cap
     assert all(one.single.memory_type in STALE_TYPES for one in chosen.singles)
     assert all(one.pair.memory_type in PAIR_TYPES for one in chosen.pairs), "no event, no note"
-    assert all(one.single.newer for one in chosen.singles if one.single.memory_type == "blocker" or one.single.guarded)
+    assert all(
+        one.single.newer for one in chosen.singles if one.single.memory_type == "blocker" or one.single.guarded
+    )
     assert [one.ref for one in chosen.pairs] == [f"p{n}" for n in range(len(chosen.pairs))]
     assert [one.ref for one in chosen.singles] == [f"s{n}" for n in range(len(chosen.singles))]
     assert [one.pair for one in chosen.pairs] == sorted((one.pair for one in chosen.pairs), key=Pair.order)
@@ -103,17 +123,24 @@ def test_a_pair_that_shares_a_memory_waits_and_a_single_in_a_pair_is_judged_only
     chosen = choose(
         [single(1, days=90), single(6)],
         [pair(1, 2, rank=1), pair(2, 3, rank=2), pair(4, 5, rank=3)],
-        singles_cap=60, pairs_cap=40,
+        singles_cap=60,
+        pairs_cap=40,
     )
-    assert [(one.ref, one.pair.older.int, one.pair.newer.int) for one in chosen.pairs] == [("p0", 1, 2), ("p1", 4, 5)]
+    assert [(one.ref, one.pair.older.int, one.pair.newer.int) for one in chosen.pairs] == [
+        ("p0", 1, 2),
+        ("p1", 4, 5),
+    ]
     assert [(one.ref, one.single.memory_id.int) for one in chosen.singles] == [("s0", 6)]
 
 
 def test_pairs_go_stale_first_then_by_rank_then_by_similarity_then_by_id():
     """Settlement 7."""
     ordered = [
-        pair(1, 21, rank=1, similarity=0.5), pair(2, 22, rank=2, similarity=0.9), pair(3, 23, rank=2, similarity=0.8),
-        pair(4, 24, rank=2, similarity=0.8), pair(5, 25, rank=1, similarity=0.99, stale=False),
+        pair(1, 21, rank=1, similarity=0.5),
+        pair(2, 22, rank=2, similarity=0.9),
+        pair(3, 23, rank=2, similarity=0.8),
+        pair(4, 24, rank=2, similarity=0.8),
+        pair(5, 25, rank=1, similarity=0.99, stale=False),
     ]
     chosen = choose((), reversed(ordered), singles_cap=60, pairs_cap=40)
     assert [one.pair for one in chosen.pairs] == ordered
@@ -121,8 +148,15 @@ def test_pairs_go_stale_first_then_by_rank_then_by_similarity_then_by_id():
 
 def test_what_can_only_conflict_is_not_judged_without_a_newer_neighbour():
     chosen = choose(
-        [single(1, kind="blocker"), single(2, kind="blocker", newer=(9,)), single(3, guarded=True), single(4, guarded=True, newer=(9,))],
-        (), singles_cap=60, pairs_cap=40,
+        [
+            single(1, kind="blocker"),
+            single(2, kind="blocker", newer=(9,)),
+            single(3, guarded=True),
+            single(4, guarded=True, newer=(9,)),
+        ],
+        (),
+        singles_cap=60,
+        pairs_cap=40,
     )
     assert [one.single.memory_id.int for one in chosen.singles] == [2, 4]
 
@@ -131,7 +165,14 @@ def test_what_can_only_conflict_is_not_judged_without_a_newer_neighbour():
 
 
 def test_words_are_cut_folded_and_read_in_scripts_without_spaces():
-    assert words_of("Deployments DEPLOYING, re-deploy_ed ﬁve") == ["deploy", "deploy", "re", "deploy", "ed", "five"]
+    assert words_of("Deployments DEPLOYING, re-deploy_ed ﬁve") == [
+        "deploy",
+        "deploy",
+        "re",
+        "deploy",
+        "ed",
+        "five",
+    ]
     assert words_of("部署到东京") == ["部署", "署到", "到东", "东京"]
     assert words_of("株") == ["株"]
     assert words_of("Straße ΣΊΣΥΦΟΣ") == ["strass", "σίσυφο"]
@@ -183,7 +224,10 @@ def expected_score(a: tuple[bytes | None, bytes], b: tuple[bytes | None, bytes])
 
 
 texts = st.lists(st.sampled_from(["alpha", "beta", "gamma", "delta", "epsilon", "zeta"]), max_size=5).map(" ".join)
-vectors = st.one_of(st.none(), st.lists(st.sampled_from([-1.0, 0.0, 0.25, 1.0]), min_size=DIMENSIONS, max_size=DIMENSIONS).map(halves))
+vectors = st.one_of(
+    st.none(),
+    st.lists(st.sampled_from([-1.0, 0.0, 0.25, 1.0]), min_size=DIMENSIONS, max_size=DIMENSIONS).map(halves),
+)
 groups = st.lists(st.tuples(vectors, texts, st.integers(0, 2)), min_size=1, max_size=14)
 
 
@@ -200,20 +244,22 @@ def test_the_nearest_newer_are_those_of_a_plain_computation(
         found = []
         for rows in group.blocks(np.arange(group.size)):
             first = int(rows[0]) + 1
-            lists = group.nearest_newer(rows, group.scores(rows, first), count, first=first, same_project=same_project)
+            lists = group.nearest_newer(
+                rows, group.scores(rows, first), count, first=first, same_project=same_project
+            )
             found += zip(lists.places.tolist(), lists.scores.tolist(), strict=True)
     finally:
         nearest.BLOCK_CELLS = before
     for row, (places, scores) in enumerate(found):
         expected = sorted(
-
-                (-expected_score((members[row][0], words[row]), (members[at][0], words[at])), -at)
-                for at in range(row + 1, len(members))
-                if not same_project or members[at][2] == members[row][2]
-
+            (-expected_score((members[row][0], words[row]), (members[at][0], words[at])), -at)
+            for at in range(row + 1, len(members))
+            if not same_project or members[at][2] == members[row][2]
         )[:count]
         assert [at for at in places if at >= 0] == [-at for _, at in expected]
-        assert [score for at, score in zip(places, scores, strict=True) if at >= 0] == [-score for score, _ in expected]
+        assert [score for at, score in zip(places, scores, strict=True) if at >= 0] == [
+            -score for score, _ in expected
+        ]
 
 
 def test_similarity_is_the_cosine_and_zero_where_there_is_no_vector():
@@ -222,7 +268,10 @@ def test_similarity_is_the_cosine_and_zero_where_there_is_no_vector():
     assert group.similarities(np.array([0, 0, 1]), np.array([0, 1, 2])).tolist() == [1.0, 0.96, 0.0]
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99), st.integers(0, 5)), unique_by=lambda one: one[:2]), st.integers(0, 4))
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 99), st.integers(0, 5)), unique_by=lambda one: one[:2]),
+    st.integers(0, 4),
+)
 def test_merging_keeps_the_best_of_each_owner(entries: list[tuple[int, int, int]], count: int):
     owners, places, scores = (np.array([one[n] for one in entries], np.int64) for n in range(3))
     kept = list(zip(*(column.tolist() for column in merged(owners, places, scores, count)), strict=True))

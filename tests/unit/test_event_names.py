@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from lethelog.domain.events import Event, event_class, event_names
 from lethelog.domain.upcasters import UPCASTERS, upcast
 

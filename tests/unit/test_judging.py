@@ -9,7 +9,6 @@ from uuid import uuid4
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from lethelog.domain.judging import (
     SPLIT_STATE_CHARS,
     Answer,
@@ -29,8 +28,16 @@ NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 def memory(content: str = "text", **fields) -> JudgedMemory:
     at = NOW - timedelta(days=40)
     values = {
-        "memory_id": uuid4(), "state_version": 1, "memory_type": "decision", "scope": "work", "project": "p",
-        "topic": "topic", "content": content, "occurred_at": at, "last_touched_at": at, **fields,
+        "memory_id": uuid4(),
+        "state_version": 1,
+        "memory_type": "decision",
+        "scope": "work",
+        "project": "p",
+        "topic": "topic",
+        "content": content,
+        "occurred_at": at,
+        "last_touched_at": at,
+        **fields,
     }
     return JudgedMemory(**values)
 
@@ -63,7 +70,11 @@ def test_a29_twelve_full_pairs_make_one_call_and_thirteen_two():
 def test_a_batch_that_renders_too_long_is_split_and_loses_nothing():
     long_topic = "t" * 256
     items = [
-        SingleItem(f"s{n}", memory("x" * 2_000, topic=long_topic), tuple(Neighbour(f"s{n}n{i}", memory("y" * 2_000, topic=long_topic), 0.9) for i in range(3)))
+        SingleItem(
+            f"s{n}",
+            memory("x" * 2_000, topic=long_topic),
+            tuple(Neighbour(f"s{n}n{i}", memory("y" * 2_000, topic=long_topic), 0.9) for i in range(3)),
+        )
         for n in range(40)
     ]
     requests = list(batch_requests(NOW, items, items_per_call=100))
@@ -73,7 +84,11 @@ def test_a_batch_that_renders_too_long_is_split_and_loses_nothing():
 
 
 def test_a_judge_that_takes_fewer_questions_gets_fewer():
-    requests = list(batch_requests(NOW, [pair(f"p{n}") for n in range(5)], items_per_call=12, limits=JudgeLimits(max_questions=2)))
+    requests = list(
+        batch_requests(
+            NOW, [pair(f"p{n}") for n in range(5)], items_per_call=12, limits=JudgeLimits(max_questions=2)
+        )
+    )
     assert [len(r.items) for r in requests] == [2, 2, 1]
 
 
@@ -102,9 +117,17 @@ def test_a_pair_verdict_stands_on_the_older_memory_and_names_both():
     item = pair()
     sure = {"keep_both": 0.0, "archive_older": 0.0, "supersede_older": 1.0, "conflict": 0.0}
     verdict = verdict_of(item, Answer("supersede_older", sure))
-    assert (verdict.action, verdict.memory_id, verdict.related_id) == ("supersede", item.older.memory_id, item.newer.memory_id)
+    assert (verdict.action, verdict.memory_id, verdict.related_id) == (
+        "supersede",
+        item.older.memory_id,
+        item.newer.memory_id,
+    )
     archived = verdict_of(item, Answer("archive_older", sure))
-    assert (archived.action, archived.related_id, archived.judged_pair) == ("archive", None, (item.older.memory_id, item.newer.memory_id))
+    assert (archived.action, archived.related_id, archived.judged_pair) == (
+        "archive",
+        None,
+        (item.older.memory_id, item.newer.memory_id),
+    )
 
 
 def test_a_single_verdict_names_the_neighbour_its_key_names():
@@ -118,7 +141,11 @@ def test_dates_are_computed_for_the_judge():
     assert (shown["expired"], shown["daysSinceTouched"]) == (True, 40)
 
 
-hostile = st.text(alphabet=st.sampled_from(list('`"{}[]\\,:\n\r\t ,refs0p0\u202e\u200b\u2028')) | st.characters(exclude_categories=["Cs"]), max_size=400)
+hostile = st.text(
+    alphabet=st.sampled_from(list('`"{}[]\\,:\n\r\t ,refs0p0\u202e\u200b\u2028'))
+    | st.characters(exclude_categories=["Cs"]),
+    max_size=400,
+)
 
 
 @given(hostile, hostile)

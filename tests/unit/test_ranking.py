@@ -5,7 +5,6 @@ from uuid import UUID, uuid4
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from lethelog.domain.ranking import (
     Legs,
     Weights,

@@ -60,5 +60,10 @@ def test_conflict_needs_less_precision_than_archive():
 
 def test_each_action_is_selected_by_its_own_verdicts():
     chosen = select_thresholds("judge", verdicts(A30) + verdicts([(0.7, 1)] * 10, "supersede"))
-    assert (chosen.judge_identity, chosen.archive, chosen.supersede, chosen.conflict) == ("judge", 0.85, 0.50, None)
+    assert (chosen.judge_identity, chosen.archive, chosen.supersede, chosen.conflict) == (
+        "judge",
+        0.85,
+        0.50,
+        None,
+    )
     assert chosen.selected
