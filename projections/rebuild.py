@@ -57,7 +57,7 @@ class Rebuilder:
         self._projection = projection
 
     async def rebuild(self, report: Report = silent) -> int:
-        """Build anew and switch; returns the position. One that is cancelled or fails leaves the live one as it was.
+        """Build anew and switch; returns the position. One that is cancelled or fails leaves the live one alone.
 
         Raises `Conflict` when this read model is being rebuilt already.
         """

@@ -41,7 +41,7 @@ class ToldJudge:
     identity: str = "told:1"
     name: str = "systemone"
     unavailable_because: str | None = None
-    limits: JudgeLimits = JudgeLimits()
+    limits: JudgeLimits = field(default_factory=JudgeLimits)
     calls: list[DecisionRequest] = field(default_factory=list)
     down: bool = False
     released: asyncio.Event | None = None
