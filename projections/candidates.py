@@ -221,6 +221,15 @@ _PAIRS = f"""
     limit %(limit)s
 """
 
+
+def _near(memories: str) -> str:
+    """SQL of the nearest newer neighbours of the memories that a query names, one row each."""
+    return f"""
+        select memory_id, unnest(single_ids) as newer, unnest(single_similarities) as similarity,
+            generate_subscripts(single_ids, 1) as rank
+        from {{schema}}.candidate_neighbours where tenant = %(tenant)s and memory_id in ({memories})"""
+
+
 _SINGLES = f"""
     with {_LIVE_ROWS}, stale as (
         select * from live where fresh_at < %(stale_before)s
@@ -233,24 +242,29 @@ _SINGLES = f"""
     ), kept as (
         select memory_id, max(created_at) as at from {{schema}}.review_queue
         where tenant = %(tenant)s and status = 'dismissed' group by memory_id
-    ), listed as (
-        select memory_id, unnest(single_ids) as newer, unnest(single_similarities) as similarity,
-            generate_subscripts(single_ids, 1) as rank
-        from {{schema}}.candidate_neighbours where tenant = %(tenant)s
-    ), near as (
-        select s.memory_id, array_agg(w.memory_id order by rank) as ids,
-            array_agg(similarity order by rank) as similarities,
-            array_agg(w.state_version order by rank) as versions, max(w.recorded_at) as latest
-        from stale s join listed using (memory_id) join live w on w.memory_id = newer
-        where w.memory_type = s.memory_type and w.scope = s.scope
-        group by s.memory_id
+    ), waiting as (
+        select s.memory_id, s.memory_type, s.scope, k.at as kept_at from stale s left join kept k
+            on k.memory_id = s.memory_id and k.at > s.fresh_at
+        where k.at is not null or s.guarded or s.memory_type = 'blocker'
+    ), reopened as (
+        select m.memory_id from waiting m join ({_near("select memory_id from waiting")}) l using (memory_id)
+            join live w on w.memory_id = l.newer and w.memory_type = m.memory_type and w.scope = m.scope
+        group by m.memory_id, m.kept_at having m.kept_at is null or max(w.recorded_at) > m.kept_at
+    ), best as (
+        select stale.*, count(*) over () as qualified from stale left join waiting using (memory_id)
+            left join reopened using (memory_id)
+        where waiting.memory_id is null or reopened.memory_id is not null
+        order by fresh_at, memory_id limit %(limit)s
     )
-    select s.memory_id, s.memory_type, s.fresh_at, s.guarded, near.ids, near.similarities, s.state_version,
-        near.versions, count(*) over ()
-    from stale s left join near using (memory_id)
-        left join kept k on k.memory_id = s.memory_id and k.at > s.fresh_at
-    where (k.at is null or near.latest > k.at)
-        and (near.ids is not null or not (s.guarded or s.memory_type = 'blocker'))
-    order by s.fresh_at, s.memory_id
-    limit %(limit)s
+    select b.memory_id, b.memory_type, b.fresh_at, b.guarded, near.ids, near.similarities, b.state_version,
+        near.versions, b.qualified
+    from best b left join (
+        select m.memory_id, array_agg(w.memory_id order by rank) as ids,
+            array_agg(similarity order by rank) as similarities,
+            array_agg(w.state_version order by rank) as versions
+        from best m join ({_near("select memory_id from best")}) l using (memory_id)
+            join live w on w.memory_id = l.newer and w.memory_type = m.memory_type and w.scope = m.scope
+        group by m.memory_id
+    ) near using (memory_id)
+    order by b.fresh_at, b.memory_id
 """

@@ -1,8 +1,10 @@
 """Computes the lists of one group: as a whole, or only those that a change can have touched."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -15,6 +17,8 @@ from .nearest import Group, Lists, Places, Scores, Weights, merged
 from .neighbour_lists import Entries, Present, read_lists, write_lists
 from .words import READ_CHARACTERS, Rarity, WordCounts
 
+MEMBERS_AT_ONCE = 20_000
+"""Members of several small groups that are read by one query."""
 PAGE = 500
 """Memories whose texts are held at once."""
 SINGLE_NEIGHBOURS = 3
@@ -42,6 +46,17 @@ class GroupKey:
     def pair_count(self) -> int:
         """Length of the pair lists; types that make no pairs have none."""
         return self.pair_neighbours if self.memory_type in PAIR_TYPES else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A group of which a little changed."""
+
+    key: GroupKey
+    members: int
+    """How many it had when its words were counted."""
+    changes: int
+    """How many came and went since then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,27 +123,54 @@ async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> i
 
 
 async def refresh_changed(
-    connection: Connection, schema: str, key: GroupKey, *, removed: Sequence[UUID], changes: int
+    connection: Connection, schema: str, patches: Sequence[Patch], removed: Sequence[UUID]
 ) -> int:
     """Make the lists of new members and of those that lost an entry, and let new ones into the others' lists.
 
-    ``changes`` is how many members came and went since the words were counted. Returns how many memories' lists
-    were written.
+    ``removed`` are memories that left any group. Returns how many memories' lists were written.
     """
-    rarity = await _counted(connection, schema, key, changes)
+    written = 0
+    waiting = list(patches)
+    while waiting:
+        portion = [waiting.pop()]
+        while waiting and sum(patch.members for patch in portion) + waiting[-1].members <= MEMBERS_AT_ONCE:
+            portion.append(waiting.pop())
+        members = await _read_members(connection, schema, portion, removed)
+        for patch in portion:
+            rows = members.get((patch.key.memory_type, patch.key.scope), [])
+            written += await _patch(connection, schema, patch, rows)
+    return written
+
+
+async def _read_members(
+    connection: Connection, schema: str, patches: Sequence[Patch], removed: Sequence[UUID]
+) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
+    """Present members of these groups in their order, with what is stored of them."""
+    # All of it is needed, which the planner does not expect of lists that are new to it.
+    await connection.execute("set local enable_nestloop = off")
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(
             _MEMBERS.format(schema=schema).encode(),
             {
-                "tenant": key.tenant,
-                "type": key.memory_type,
-                "scope": key.scope,
+                "tenant": patches[0].key.tenant,
+                "types": [patch.key.memory_type for patch in patches],
+                "scopes": [patch.key.scope for patch in patches],
                 "removed": list(removed),
-                "pairs": key.pair_count,
+                "pairs": patches[0].key.pair_neighbours,
                 "singles": SINGLE_NEIGHBOURS,
             },
         )
-        members = await cursor.fetchall()
+        rows = await cursor.fetchall()
+    await connection.execute("set local enable_nestloop = on")
+    groups: dict[tuple[str, str], list[tuple[Any, ...]]] = defaultdict(list)
+    for row in rows:
+        groups[(row[8], row[9])].append(row)
+    return groups
+
+
+async def _patch(connection: Connection, schema: str, patch: Patch, members: Sequence[tuple[Any, ...]]) -> int:
+    key = patch.key
+    rarity = await _counted(connection, schema, patch)
     ids: list[UUID] = [row[0] for row in members]
     fresh = np.flatnonzero([row[3] is None for row in members])
     rows = np.flatnonzero([row[3] is None or row[6] for row in members])
@@ -173,12 +215,12 @@ async def refresh_changed(
     return len(rows) + len(owners)
 
 
-async def _counted(connection: Connection, schema: str, key: GroupKey, changes: int) -> Rarity:
+async def _counted(connection: Connection, schema: str, patch: Patch) -> Rarity:
     """The group's word statistics as they were counted; notes how much has changed since."""
     cursor = await connection.execute(
         f"update {schema}.candidate_groups set changes = %s "
         "where tenant = %s and memory_type = %s and scope = %s returning members, words, occurrences",
-        (changes, *key.values),
+        (patch.changes, *patch.key.values),
     )
     row = await cursor.fetchone()
     assert row is not None
@@ -268,10 +310,11 @@ _MEMBERS = f"""
     select l.memory_id, l.project, public.halfvec_send(l.embedding), n.words,
         n.pair_scores[%(pairs)s], n.single_scores[%(singles)s],
         n.pair_ids && %(removed)s::uuid[] or n.single_ids && %(removed)s::uuid[],
-        case when n.memory_id is null then {_TEXT} end
+        case when n.memory_id is null then {_TEXT} end, l.memory_type, l.scope
     from (
-        select memory_id, project, embedding, occurred_at, topic, content from {{schema}}.live_memory
-        where tenant = %(tenant)s and memory_type = %(type)s and scope = %(scope)s and {LIVE}
+        select memory_id, memory_type, scope, project, embedding, occurred_at, topic, content
+        from {{schema}}.live_memory where tenant = %(tenant)s and {LIVE} and (memory_type, scope) in
+            (select * from unnest(%(types)s::text[], %(scopes)s::text[]))
     ) l left join {{schema}}.candidate_neighbours n on n.tenant = %(tenant)s and n.memory_id = l.memory_id
     order by l.occurred_at, l.memory_id
 """

@@ -20,7 +20,7 @@ from ..domain.policy import STALE_TYPES
 from ..streams.database import Connection, Database
 from .live_memory import LIVE
 from .nearest import PRODUCT_WEIGHTS, Weights
-from .neighbour_groups import GroupKey, refresh_changed, refresh_whole
+from .neighbour_groups import GroupKey, Patch, refresh_changed, refresh_whole
 from .neighbour_lists import TABLES
 from .projection import LIVE_SCHEMA
 from .runner import read_progress
@@ -130,6 +130,7 @@ async def _refresh(
     )
     counted = {(row[0], row[1]): (row[2], row[3]) for row in await cursor.fetchall()}
     written = whole = 0
+    patched: list[Patch] = []
     for group, change in sorted(changes.items()):
         members, so_far = counted.get(group, (0, 0))
         moved = so_far + len(change.added) + len(change.removed)
@@ -138,7 +139,8 @@ async def _refresh(
             written += await refresh_whole(connection, schema, key)
             whole += 1
         else:
-            written += await refresh_changed(connection, schema, key, removed=change.removed, changes=moved)
+            patched.append(Patch(key, members, moved))
+    written += await refresh_changed(connection, schema, patched, removed)
     await connection.execute(
         f"insert into {schema}.candidate_marks (tenant, position, made_by) values (%s, %s, %s) "
         "on conflict (tenant) do update set position = excluded.position, made_by = excluded.made_by, "

@@ -215,7 +215,7 @@ def find_named(atoms: Sequence[Atom], names: Names) -> list[Atom]:
 
 def _match_title(atoms: Sequence[Atom], at: int, title: tuple[str, ...]) -> int | None:
     """Index after the title's words if they stand at ``at``, marks between words ignored."""
-    place = 0
+    start, place = at, 0
     while at < len(atoms) and place < len(title):
         atom = atoms[at]
         if atom.kind == "mark" and place:
@@ -226,4 +226,7 @@ def _match_title(atoms: Sequence[Atom], at: int, title: tuple[str, ...]) -> int 
             return None
         place += len(pieces)
         at += 1
-    return at if place == len(title) else None
+    if place < len(title):
+        return None
+    inside = sum((atom.text == "(") - (atom.text == ")") for atom in atoms[start:at])
+    return at + 1 if inside > 0 and at < len(atoms) and atoms[at].text == ")" else at

@@ -14,7 +14,7 @@ from .atoms import Atom, Names
 from .dates import Dated, date_at, dates_in
 from .lexicon import phrases, words
 from .mentions import Identity, identity_of, words_of
-from .negation import NEGATIVE, OTHERS, PARTIAL, REPORT, any_of
+from .negation import NEGATIVE, OTHERS, PARTIAL, any_of
 from .numbering import read_atoms
 from .phrases import DOCUMENT_NOUNS, phrase_at
 from .subjects import noun_phrase_is_text
@@ -56,6 +56,12 @@ _EXTENDED = words(
     """
 )
 _DATE_LEADS = words("the end of on at midnight close including incl and") | {"(", ",", ":"}
+_TOLD = words(
+    """
+    said says say claims claimed claim think thinks thought heard hear told wrote according allegedly reportedly
+    supposedly believe believes suggest suggests suggested question example examples template
+    """
+)
 _PAST = words(
     """
     was were had did used lasted ran waited worked stayed kept went came took made got ate met saw said
@@ -99,7 +105,7 @@ def find_stated_end(text: str, memory: JudgedMemory, now: datetime) -> StatedEnd
             continue
         end = None if sentence.question else _end_in(atoms, about)
         if end is not None:
-            if not end.has_passed(now):
+            if not all(dated.has_passed(now) for dated in dates):
                 return None
             found = found or StatedEnd(text[sentence.start : sentence.end].strip())
         elif any_of(atoms, _LASTING) or any(dated.lies_ahead(now) for dated in dates):
@@ -118,7 +124,7 @@ def _end_in(atoms: Sequence[Atom], about: frozenset[str]) -> Dated | None:
         for read in (_labelled, _stated, _only_until):
             end = read(atoms, at, about)
             if end is not None:
-                clear = not any_of([*atoms[:at], *atoms[end.end :]], _EXTENDED, REPORT)
+                clear = not any_of([*atoms[:at], *atoms[end.end :]], _EXTENDED, _TOLD)
                 return end if clear else None
     return None
 

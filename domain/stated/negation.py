@@ -24,21 +24,23 @@ MOOD = words(
     """
     originally initially formerly briefly may might could would should can must shall will ought wants want
     wanted wish wished hope hopes hoped hoping plan plans planned planning intend intends intended intending
-    intention aims aimed aiming try tries tried trying attempt attempts attempted attempting propose proposes
-    proposing suggest suggests suggested consider considers considered considering discuss discusses discussed
-    discussing expect expects expected seek seeks sought fail fails failed failing supposed likely unlikely
-    possible possibly perhaps maybe probably potential potentially hypothetically hypothetical ideally
-    eventually someday sometime soon tomorrow later next future upcoming proposed tentatively tentative
-    provisionally provisional idea ideas ask asks asked asking wonder wonders candidate almost nearly
-    virtually imagine suppose pretend let lets let's debated voted dare dares alternative alternatives option
-    options draft unaccepted unapproved yet please someone's i'll we'll it'll they'll he'll she'll you'll
-    that'll i'd we'd it'd he'd she'd they'd you'd meant goal goals needs need todo
+    intention aims aimed aiming try tries tried trying attempt attempts attempted attempting propose
+    proposes proposing suggest suggests suggested consider considers considered considering discuss
+    discusses discussed discussing expect expects expected seek seeks sought fail fails failed failing
+    supposed likely unlikely possible possibly perhaps maybe probably potential potentially hypothetically
+    hypothetical ideally eventually someday sometime soon tomorrow later next future upcoming proposed
+    tentatively tentative provisionally provisional idea ideas ask asks asked asking wonder wonders
+    candidate almost nearly virtually imagine suppose pretend let lets let's debated voted dare dares
+    alternative alternatives option options draft unaccepted unapproved yet someone's i'll we'll it'll
+    they'll he'll she'll you'll that'll i'd we'd it'd he'd she'd they'd you'd meant goal goals needs need
+    todo
     """
 )
 CONDITION = words(
     """
-    between if unless once until till whenever when provided providing assuming whether should were subject
-    pending depending conditional conditionally contingent case otherwise else soon
+    event conflict doubt dispute between if unless once until till whenever when provided providing assuming
+    whether should were subject pending depending conditional conditionally contingent case otherwise else
+    soon
     """
 )
 REPORT = words(
@@ -64,8 +66,8 @@ SAID = words(
 OTHERS = words(
     """
     another other others earlier previous former prior later next subsequent different some any every each
-    many most several someone somebody anyone anybody everyone everybody people they he she you vendor vendors
-    who whoever competing rival similar certain whichever whatever fork forks
+    many most several someone somebody anyone anybody everyone everybody people they he she you vendor
+    vendors who whoever competing rival similar certain whichever whatever fork forks
     """
 )
 """Words that make the subject of a clause someone or something other than the text itself."""
@@ -75,14 +77,14 @@ PARTIAL = words(
     appendices annex clause clauses subset portion portions half some aspects aspect bits piece pieces only
     except excepting excluding exception exceptions apart insofar inasmuch limited largely mostly mainly
     chiefly primarily regarding concerning extent degree temporarily temporary provisionally provisional
-    meanwhile interim trial experimentally experiment pilot stopgap makeshift mutatis locally selected certain
-    regards
+    meanwhile interim trial experimentally experiment pilot stopgap makeshift mutatis locally selected
+    certain regards
     """
 )
 PLACES = words(
     """
-    sentence sentences item items page pages table tables figure figures step steps bullet bullets line lines
-    row rows example examples wording definition definitions
+    sentence sentences item items page pages table tables figure figures step steps bullet bullets line
+    lines row rows example examples wording definition definitions
     """
 )
 """Pieces of a record; they restrict an ending only right beside the record's name."""

@@ -6,7 +6,7 @@ from .atoms import Atom
 from .lexicon import phrases, words
 from .negation import ABSENT, CONDITION, MOOD, NEGATIVE, OTHERS, REPORT, any_of
 from .objects import Objects, read_objects
-from .phrases import ADVERBS, ANNOUNCING, DOCUMENT_NOUNS, phrase_at
+from .phrases import ADOPTED_TO, ADVERBS, ANNOUNCING, DOCUMENT_NOUNS, phrase_at
 from .reading import Found, Reading, found_as, means_text
 from .restrictions import follows_cleanly
 from .subjects import speaks_for_itself, subject_is_text
@@ -72,7 +72,7 @@ _ORDERS = words("use follow apply adopt take see read consult")
 
 def _is_in_use(zone: Sequence[Atom]) -> bool:
     """ "Use this …" · "we follow PEP 345 …" · "this applies …" before "instead of"."""
-    row = [atom for atom in zone if atom.kind != "mark"]
+    row = [atom for atom in zone if atom.kind != "mark" and atom.text != "please"]
     if not row or row[0].text in _ORDERS:
         return not row or any(a.role == "self" or a.text in ("this", "it") for a in row)
     if row[0].text in ("we", "i"):
@@ -136,6 +136,20 @@ def read_nominal(reading: Reading, at: int) -> Found | None:
             if subject_is_text(atoms, start - 1, "finite", after_other=reading.after_other)
             else None
         )
+    if reading.after_other or (last.text == "as" and not _is_adopted_as(zone)):
+        return None
     if last.kind == "mark" or last.text in ("as", "and"):
-        return found_as("nominal", objects) if speaks_for_itself(zone) and not reading.after_other else None
+        return found_as("nominal", objects) if speaks_for_itself(zone) else None
     return None
+
+
+def _is_adopted_as(zone: Sequence[Atom]) -> bool:
+    """ "Adopted on 28 April 2005 as …", not "conceived as …": only a record in force succeeds another."""
+    place = len(zone) - 2
+    while (
+        place >= 0
+        and zone[place].text not in ADOPTED_TO
+        and (zone[place].kind != "word" or zone[place].text in ANNOUNCING)
+    ):
+        place -= 1
+    return place < 0 or zone[place].text in ADOPTED_TO

@@ -133,4 +133,6 @@ def _skip_separator(atoms: Sequence[Atom], at: int) -> int | None:
     if at == start:
         return None
     after, _, _ = _skip_fillers(atoms, at)
+    if after < len(atoms) and atoms[after].role == "self":
+        return None  # "Obsoleting PEP 314, PEP 345 takes effect"
     return at if after < len(atoms) and (atoms[after].kind == "doc" or ends_number(atoms, after)) else None

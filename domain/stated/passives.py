@@ -56,8 +56,10 @@ def read_passive(reading: Reading, at: int) -> Found | None:
         return found_as("passive", subject) if follows_cleanly(atoms, end) else None
     if (
         yields is not None
-        or not ({"is", "are", "stands"} & set(helpers))
-        or {"was", "were", "been", "being"} & set(helpers)
+        or not (
+            {"is", "are", "stands"} & set(helpers) or ({"has", "have"} & set(helpers) and _MARKERS & set(helpers))
+        )
+        or {"was", "were", "being"} & set(helpers)
     ):
         return None
     agentless = stop >= len(atoms) or atoms[stop].text not in _AGENTLESS

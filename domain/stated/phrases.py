@@ -170,6 +170,7 @@ RELATIVES = words("which that who whose while whereas where")
 ANNOUNCING = (
     words(
         """
+    written created introduced ratified enacted chosen
     revision edition version
     a an the new newly final accepted adopted approved published issued decided agreed recorded active current
     as of on in from by since dated date type kind category status track informational process experimental

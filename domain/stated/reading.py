@@ -9,7 +9,7 @@ from .atoms import Atom, Names
 from .lexicon import words
 from .negation import NEGATIVE, OTHERS, PARTIAL, any_of
 from .objects import Objects, read_objects
-from .phrases import DOCUMENT_NOUNS, OBJECT_FILLERS, TIME_NOUNS
+from .phrases import DOCUMENT_NOUNS, OBJECT_FILLERS, TIME_NOUNS, TITLE_LINKS
 
 Wording = Literal[
     "field", "active", "participle", "purpose", "passive", "nominal", "in_place", "causative", "no_longer",
@@ -111,12 +111,15 @@ _STOPS = words(
 
 def begins_clause(atoms: Sequence[Atom], at: int) -> bool:
     """Whether a record named at ``at`` can be the subject, not "section 3 of" it."""
+    titled = atoms[at].naming == "title"
     at -= 1
     while (
         at >= 0
         and atoms[at].kind == "word"
-        and atoms[at].text in OBJECT_FILLERS
-        and atoms[at].text not in ("of", "even")
+        and (
+            (atoms[at].text in OBJECT_FILLERS and atoms[at].text not in ("of", "even"))
+            or (titled and atoms[at].text in TITLE_LINKS and at > 0 and atoms[at - 1].text in DOCUMENT_NOUNS)
+        )
     ):
         at -= 1
     if at > 0 and atoms[at].text == "and" and (atoms[at - 1].role == "self" or atoms[at - 1].text == "this"):
@@ -142,29 +145,39 @@ def subject_group(reading: Reading, last: int, *, with_agent: bool) -> Objects |
     atoms = reading.atoms
     if last < 0:
         return None
-    stop = last
     relative = atoms[last].text in ("which", "that")
-    if relative:
-        stop -= 1
+    stop = last - 1 if relative else last
+    found: Objects | None = None
     if stop >= 0 and atoms[stop].text in (",", ":", "–", "—") and (relative or with_agent):
-        stop -= 1
-    elif stop >= 0 and atoms[stop].text == ",":
-        # "PEP 314, adopted in 2003, is …"
-        opened = next((n for n in range(stop - 1, max(-1, stop - 14), -1) if atoms[n].text == ","), -1)
-        between = atoms[opened + 1 : stop]
-        if opened < 0 or any(a.kind == "doc" for a in between) or any_of(between, NEGATIVE, PARTIAL):
-            return None
-        stop = opened - 1
+        found = _group_ending(reading, stop - 1, relative)
+    if found is None and stop >= 0 and atoms[stop].text == ",":
+        found = _group_ending(reading, _before_apposition(atoms, stop), relative)
+    if found is None:
+        found = _group_ending(reading, stop, relative)
+    if found is None and with_agent and atoms[last].text in ("and", ","):
+        found = _coordinated(reading, last)
+    return found
+
+
+def _before_apposition(atoms: Sequence[Atom], comma: int) -> int:
+    """Index before "…, adopted in 2003," that closes at ``comma``; -1 where nothing like it stands there."""
+    opened = next((n for n in range(comma - 1, max(-1, comma - 14), -1) if atoms[n].text == ","), -1)
+    between = atoms[opened + 1 : comma]
+    if opened < 0 or any(a.kind == "doc" for a in between) or any_of(between, NEGATIVE, PARTIAL):
+        return -1
+    return opened - 1
+
+
+def _group_ending(reading: Reading, stop: int, relative: bool) -> Objects | None:
+    """The list of records with the older one that ends at ``stop`` and can be a subject."""
+    atoms = reading.atoms
     for start in range(max(0, stop - 40), stop + 1):
         if atoms[start].kind != "doc" or (start and atoms[start - 1].text in _NOT_BEFORE_OBJECT):
             continue
         objects = read_objects(atoms, start, reading.names)
         if objects is None or objects.end != stop + 1 or not objects.older:
             continue
-        fits = relative or begins_clause(atoms, start)
-        return Objects(objects.older, objects.naming, objects.other, start, objects.end) if fits else None
-    if with_agent and atoms[last].text in ("and", ","):
-        return _coordinated(reading, last)
+        return objects if relative or begins_clause(atoms, start) else None
     return None
 
 

@@ -13,7 +13,7 @@ _MAY_FOLLOW = words(
     because since after and so which that hereby herewith entirely fully completely wholly altogether outright
     now immediately today effective following due thanks starting forthwith definitively permanently thereby
     thus henceforth everywhere finally formally officially but although though whose alike too likewise
-    together wholesale forever
+    together wholesale forever included
     """
 )
 _AS_LIMITS = words("far regards to concerns long soon if though regarding")
@@ -126,6 +126,8 @@ def _first_follows(atoms: Sequence[Atom], at: int, purpose: bool) -> bool:
             return after not in ("regard", "respect", "reference") and _only_self(atoms[at:])
         case "to":
             return purpose and second is not None and second.kind == "word" and after not in _TO_SOMETHING
+        case "once":
+            return after == "and" and third == "for"
         case word:
             return word in _MAY_FOLLOW
 

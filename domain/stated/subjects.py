@@ -134,6 +134,9 @@ def _ends_in_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
     if atom.text in _CONJUNCTIONS:
         return not after_other and speaks_for_itself(atoms[:at], joined=True)
     if atom.text in PRONOUNS:
+        colon = next((n for n in range(at - 1, -1, -1) if atoms[n].text == ":"), -1)
+        if colon > 0 and not speaks_for_itself(atoms[:colon]):
+            return False  # "In the words of one reader: it replaces …"
         if atom.text == "it":
             roles = [a.role for a in atoms[:at] if a.kind == "doc"]
             return roles[-1] == "self" if roles else not after_other
@@ -194,15 +197,15 @@ def noun_phrase_is_text(atoms: Sequence[Atom], at: int) -> bool:
     head = atoms[at].text
     if atoms[at].kind != "word" or head in PARTIAL or head in OTHERS:
         return False
+    known = False
     for place in range(at - 1, max(-1, at - 5), -1):
         word = atoms[place].text
         if atoms[place].kind != "word" or word in OTHERS:
-            return False
+            break
         if word == "this":
             return head not in TIME_NOUNS
-        if word in ("present", "new", "our", "my", "current", "above"):
-            return head in DOCUMENT_NOUNS
-    return False
+        known = known or (word in ("present", "new", "our", "my", "current", "above") and head in DOCUMENT_NOUNS)
+    return known
 
 
 def _antecedent_is_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:

@@ -15,9 +15,9 @@ if sys.platform != "linux":
         "LETHELOG_BROKER_URL."
     )
 
+from ..folders import default_data_dir
 from .client import EmbeddedServers, join
 from .control import ServerStatus, discard, hold, status, stop, superuser_url
-from .folder import default_data_dir
 from .state import ServerState
 
 __all__ = [

@@ -4,20 +4,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 from ...domain.errors import Misconfigured
+from ..folders import default_data_dir
 from .failure import account_name, explain_os_error
-
-_AS_ROOT = Path("/var/lib/lethelog")
-
-
-def default_data_dir() -> Path:
-    """``LETHELOG_DATA_DIR``, or the platform's user data folder, or for root ``/var/lib/lethelog``."""
-    configured = os.environ.get("LETHELOG_DATA_DIR")
-    if configured:
-        return Path(configured).expanduser()
-    return _AS_ROOT if os.geteuid() == 0 else platformdirs.user_data_path("lethelog", appauthor=False)
 
 
 @dataclass(frozen=True)

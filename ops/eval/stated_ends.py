@@ -1,12 +1,12 @@
-"""Invented memories that do or do not state their own end, in a selection and a report half.
+"""Invented memories that do or do not state their own end, for selection and held out.
 
-All are read at 1 June 2026. Each row is topic, content, and whether the text states an end that has passed by
-then. Both halves were written before either was run; the rule was changed only by what the selection half showed.
+All are read at 3 June 2026. Each row is topic, content, and whether the text states an end that has passed by then.
+The held-out rows were written when the rule was finished, and run against it as they stand.
 """
 
 from datetime import UTC, datetime
 
-READ_AT = datetime(2026, 6, 1, tzinfo=UTC)
+READ_AT = datetime(2026, 6, 3, tzinfo=UTC)
 
 SELECTION: tuple[tuple[str, str, bool], ...] = (
     # A stated end that has passed
@@ -57,7 +57,7 @@ SELECTION: tuple[tuple[str, str, bool], ...] = (
     ("Template", "Header to use: `Valid until: 2025-03-01`", False),
 )
 
-REPORT: tuple[tuple[str, str, bool], ...] = (
+FIRST_HELD_OUT: tuple[tuple[str, str, bool], ...] = (
     # A stated end that has passed
     ("Loading dock", "Deliveries use dock 2. Valid till 2025-08-31.", True),
     ("Reviewer rota", "This rota is valid until 14 February 2026.", True),
@@ -107,4 +107,56 @@ REPORT: tuple[tuple[str, str, bool], ...] = (
     ("Vendor", "The vendor's offer for hall 3 expires on 2025-05-05.", False),
     ("Same year", "This rule is valid until the end of 2026.", False),
     ("Unless", "This rule ends on 2025-05-05 unless the board objects.", False),
+)
+"""Held out first; one false proposal was found and the rule changed, so they joined the selection half."""
+
+HELD_OUT: tuple[tuple[str, str, bool], ...] = (
+    # A stated end that has passed
+    ("Bike shed", "Bikes go to the cellar. Valid until: 28.02.2026.", True),
+    ("Water rota", "This rota expires on the 30th of April 2026.", True),
+    ("Key safe", "The key safe stays open (valid until 2025-12-31).", True),
+    ("Build pause", "This pause ends on 2026-03-15.", True),
+    ("Meeting length", "Meetings take 20 minutes. Expires on 1 April 2026.", True),
+    ("Escalation path", "This escalation path is in force until 30 September 2025.", True),
+    ("Lint amnesty", "This amnesty is valid till the end of Q1 2026.", True),
+    ("Cloud region", "Deploy to the northern region only until March 31, 2026.", True),
+    ("Reading group", "This plan applies until December 2025.", True),
+    ("Sick notes", "Expiration date: 2026-01-01\nSick notes by mail are enough.", True),
+    ("Lift", "This notice lapses after 2025-10-10.", True),
+    ("Pizza day", "Pizza on Fridays, until 2026-04-01 only.", True),
+    ("Proxy setting", "valid_until: 2026-02-02\nUse the proxy of the branch office.", True),
+    ("Mascot", "Good until 2025-07-07: the mascot is a hedgehog.", True),
+    ("Sprint length", "This rule is effective until 2026-05-15.", True),
+    ("Cleaning plan", "The cleaning plan is valid through 2025-11-30.", True),
+    ("Air filter", "The air filter rule applies until 1 May 2026.", True),
+    ("Two reviewers", "Two reviewers per change. This runs until 2025-12-24.", True),
+    ("Public holidays", "Holiday cover is agreed by phone, only till 6 January 2026.", True),
+    ("Test data", "This exemption is void after 2026-01-15.", True),
+    ("Roof terrace", "End date: 30 April 2026\nThe terrace is closed.", True),
+    ("Loan of the van", "This agreement expires at the end of March 2026.", True),
+    # No end of its own, or none that has passed
+    ("Bike cellar", "Bikes go to the cellar. Valid until: 28.02.2036.", False),
+    ("Visa of a guest", "The visa of the guest expired on 2025-02-02.", False),
+    ("Old amnesty", "An earlier amnesty was valid until 2025-02-02.", False),
+    ("Lint again", "This amnesty could end on 2025-02-02.", False),
+    ("Printer lease", "The printer lease expires on 2025-02-02; we renew it every year.", False),
+    ("Vendor notice", "According to the vendor this ends on 2025-02-02.", False),
+    ("Diary", "We stayed in the old house until 2025-02-02.", False),
+    ("Handover", "Hand over the keys until 2025-02-02.", False),
+    ("Session", "The session expires after 30 minutes, see RFC 6265 of 2011.", False),
+    ("Vote", "Does this rule end on 2025-02-02?", False),
+    ("From now", "This rule holds from 2025-02-02.", False),
+    ("Appendix", "Appendix B of this rule lapses on 2025-02-02.", False),
+    ("Prolonged", "This rule expires on 2025-02-02. It was prolonged.", False),
+    ("Quote", "The sign said “valid until 2025-02-02”.", False),
+    ("Order", "Please forget this memory by 2025-02-02.", False),
+    ("Never", "This rule never expires; the last change was on 2025-02-02.", False),
+    ("Later of two", "This rule is valid until 2025-02-02, then until 2030-01-01.", False),
+    ("Fork", "Another team's rule is in force until 2025-02-02.", False),
+    ("Guess", "My guess is that this rule ends on 2025-02-02.", False),
+    ("If", "This rule ends on 2025-02-02 if the move is done.", False),
+    ("Event", "The fair runs until 2025-02-02; bring the banner.", False),
+    ("Code", "```\nvalid_until: 2025-02-02\n```", False),
+    ("Version", "Support for version 3 ends in 2029.", False),
+    ("Half a year", "This rule is valid until the end of 2026.", False),
 )

@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
+import nats
 import psycopg
 import pytest
 from lethelog.domain.errors import Conflict, InvalidInput, Misconfigured, NotFound, StaleProposal
@@ -414,6 +415,39 @@ async def test_with_the_broker_stopped_nothing_is_judged_and_the_queue_stays_rig
     async with working(world, broker, settings):
         await finish(world, settings, view)
     assert [p.memory_id for p in await queue(world)] == [stale]
+
+
+async def test_a_pass_whose_tasks_were_lost_with_the_broker_is_sent_out_again(judging_world, broker, servers, monkeypatch):
+    """The broker is never the truth: an emptied work queue does not strand a pass."""
+    monkeypatch.setattr("lethelog.handlers.forgetting.completion.RESUME_AFTER_SECONDS", 0.5)
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    settings = pass_settings(ToldJudge(sure("archive")))
+    async with working(world, broker, settings, roles={"views", "relay", "passes"}):
+        view = await Passes(world.engine, settings).request(world.caller)
+        async with asyncio.timeout(20):
+            while (await Passes(world.engine, settings).show(world.caller, {"pass_id": view.id})).phase != "dispatched":
+                await asyncio.sleep(0.02)
+        client = await nats.connect(broker.url)
+        await client.jetstream().delete_stream(broker.stream("tasks"))
+        await client.close()
+    async with working(world, broker, settings):
+        done = await finish(world, settings, view)
+    assert (done.judged, [p.memory_id for p in await queue(world)]) == (1, [stale])
+
+
+async def test_a_verdict_whose_message_was_lost_still_gets_its_proposal(judging_world, broker, monkeypatch):
+    """Found from the log, after a while of silence, once."""
+    monkeypatch.setattr("lethelog.handlers.forgetting.completion.SETTLE_AFTER_SECONDS", 0.2)
+    monkeypatch.setattr("lethelog.handlers.forgetting.pass_manager.PassManager.on_verdict", _deaf)
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    done = await run_pass(world, broker, ToldJudge(sure("archive")))
+    assert (done.proposed, [p.memory_id for p in await queue(world)]) == ({"archive": 1}, [stale])
+
+
+async def _deaf(self, recorded) -> None:
+    """Takes verdict messages and does nothing."""
 
 
 async def test_f38_neighbours_and_proposals_never_cross_tenants(judging_world, broker):

@@ -1,0 +1,56 @@
+"""Open proposals whose memories moved on are taken back by the next pass (settlement 6; F31)."""
+
+from uuid import UUID
+
+from ...domain.proposal import Proposal, changed_since, decide_withdraw, evolve_proposal
+from ...streams.log import NewEvent, Unit
+from ...streams.payloads import Envelope
+from ..engine import Engine
+from ..memories import MemoryCommands
+from .open_proposals import open_claim
+from .pass_log import WORKER
+
+
+async def withdraw_stale(engine: Engine, tenant: UUID, pass_id: UUID, cause: UUID) -> int:
+    """Withdraw them; returns how many. The review queue must be up to date."""
+    memories = MemoryCommands(engine)
+    proposals = await _open_proposals(engine, tenant)
+    about = {one for p in proposals for one in (p.memory_id, p.related_id) if one is not None}
+    present = await memories.load_many(tenant, list(about))
+    withdrawn = 0
+    for proposal in proposals:
+        known = proposal.memory_id in present and (proposal.related_id is None or proposal.related_id in present)
+        if known and not changed_since(proposal, present):
+            continue
+        events = decide_withdraw(proposal, "stale", pass_id)
+        await engine.log.append(
+            Unit(
+                tenant=tenant,
+                subject=proposal.id,
+                events=[NewEvent(proposal.id, proposal.version + n, event) for n, event in enumerate(events, 1)],
+                envelope=Envelope(WORKER, cause=cause, correlation=pass_id),
+                claims=[open_claim(proposal, release=True)],
+            )
+        )
+        withdrawn += 1
+    return withdrawn
+
+
+async def _open_proposals(engine: Engine, tenant: UUID) -> list[Proposal]:
+    async with engine.database.connection() as connection:
+        cursor = await connection.execute(
+            "select proposal_id from lethelog_views.review_queue where tenant = %s and status = 'proposed'",
+            (tenant,),
+        )
+        ids = [row[0] for row in await cursor.fetchall()]
+    found: list[Proposal] = []
+    for stream, events in (await engine.log.read_streams(tenant, ids)).items():
+        state: Proposal | None = None
+        for one in events:
+            if one.event is not None:
+                state = evolve_proposal(
+                    state, one.event, stream=stream, version=one.version, recorded_at=one.recorded_at
+                )
+        if state is not None and state.status == "proposed":
+            found.append(state)
+    return found
