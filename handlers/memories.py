@@ -15,12 +15,12 @@ from ..domain.errors import Conflict, KeyReused, NotFound, WrongKind
 from ..domain.events import Event
 from ..domain.fields import parse
 from ..domain.memory import Memory, Owners, Resolved
-from ..streams import sealing
 from ..streams.ids import new_id
-from ..streams.log import Appended, Claim, ClaimHeld, CommandKey, KeyTaken, NewEvent, Repeated, Unit, VersionMoved
+from ..streams.log import Appended, Claim, ClaimHeld, KeyTaken, NewEvent, Repeated, Unit, VersionMoved
 from ..streams.payloads import Envelope
 from .caller import Caller
 from .claims import TextClaims
+from .command_keys import command_key
 from .engine import Engine
 from .present import present_memory
 from .views import Written
@@ -271,7 +271,7 @@ class MemoryCommands:
         retry: Retry,
         attempt: Callable[[], Awaitable[_Plan | _Settled]],
     ) -> Written:
-        key = await self.command_key(caller.tenant, command, retry.key)
+        key = await command_key(self._engine.vault, caller.tenant, command, retry.key)
         if retry.key is not None:
             earlier = await self._engine.log.find_command(caller.tenant, key)
             if earlier is not None:
@@ -319,17 +319,6 @@ class MemoryCommands:
     ) -> Written:
         view = await present_memory(self._engine, tenant, memory, position)
         return Written(memory=view, position=position, changed=changed, deduplicated=deduplicated)
-
-    async def command_key(self, tenant: UUID, command: c.Input, key: str | None, *, said: str = "") -> CommandKey:
-        if key is None:
-            return CommandKey.fresh()
-        secret = await self._engine.vault.purpose_key(tenant, "command")
-        # Keyed, since both a client's key and the command's text may be personal.
-        said = said + type(command).__name__ + command.model_dump_json()
-        return CommandKey(
-            sealing.keyed_digest(secret, b"key", key.encode()),
-            sealing.keyed_digest(secret, b"hash", said.encode()),
-        )
 
     async def _texts(self, tenant: UUID) -> TextClaims:
         return await TextClaims.of(self._engine.log, self._engine.vault, tenant)

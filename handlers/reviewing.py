@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from ..domain import proposal as rules
-from ..domain.errors import Conflict, NotFound, WrongKind
+from ..domain.errors import Conflict, KeyReused, NotFound, WrongKind
 from ..domain.events import Event
 from ..domain.fields import CommandKey as KeyText
 from ..domain.fields import Id, Input, Reason, parse
@@ -17,10 +17,11 @@ from ..projections.rows import read_rows
 from ..projections.runner import wait_for
 from ..streams.database import Connection
 from ..streams.ids import new_id
-from ..streams.log import Appended, Claim, CommandKey, NewEvent, Repeated, Unit
+from ..streams.log import Appended, Claim, KeyTaken, NewEvent, Repeated, Unit
 from ..streams.payloads import Envelope
 from .caller import Caller
 from .claims import TextClaims
+from .command_keys import command_key
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
 from .forgetting.open_proposals import open_claim
@@ -138,12 +139,12 @@ class Reviewing:
     async def _decide(self, caller: Caller, command: Decide, *, accept: bool) -> Decided:
         caller.require("memory:review")
         tenant = caller.tenant
-        key = CommandKey.fresh()
+        verb = "accept" if accept else "reject"
+        key = await command_key(self._engine.vault, tenant, command, command.key, verb)
         if command.key is not None:
-            key = await self._memories.command_key(
-                tenant, command, command.key, said="accept" if accept else "reject"
-            )
             earlier = await self._engine.log.find_command(tenant, key)
+            if isinstance(earlier, KeyTaken):
+                raise KeyReused("this command key was used for another command; use a new key for a new command")
             if isinstance(earlier, Repeated):
                 return await self._answer(caller, command.proposal_id, earlier.position, (), ())
         settings = await self._engine.tenants.get(tenant)

@@ -5,7 +5,7 @@ because its own text names a date that has passed; everything else is kept. See 
 questions and `precision` for what each way of saying it is worth.
 """
 
-from .precision import IDENTITY, RULE_VERSION
+from .precision import IDENTITY, MEASURED, RULE_VERSION, THRESHOLDS
 from .rule import answer_item
 
-__all__ = ["IDENTITY", "RULE_VERSION", "answer_item"]
+__all__ = ["IDENTITY", "MEASURED", "RULE_VERSION", "THRESHOLDS", "answer_item"]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ...domain.errors import Conflict, Misconfigured
+from ...domain.errors import Conflict, KeyReused, Misconfigured
 from ...domain.events import PassRequested
 from ...domain.fields import CommandKey as KeyText
 from ...domain.fields import Id, Input, parse
@@ -16,6 +16,7 @@ from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, ClaimHeld, CommandKey, NewEvent, Repeated, Unit
 from ...streams.payloads import Envelope
 from ..caller import Caller
+from ..command_keys import command_key
 from ..engine import Engine
 from ..views import PassView
 from .pass_log import OPEN_DIGEST, OPEN_KIND, WORKER, load_pass
@@ -65,7 +66,7 @@ class Passes:
             )
         pass_id = new_id()
         now = self._engine.clock()
-        key = CommandKey.fresh() if command.key is None else CommandKey(command.key.encode(), b"pass")
+        key = await command_key(self._engine.vault, caller.tenant, command, command.key)
         outcome = await self._engine.log.append(
             Unit(
                 tenant=caller.tenant,
@@ -82,7 +83,7 @@ class Passes:
                 pass_id=outcome.holder,
             )
         if not isinstance(outcome, Appended | Repeated):
-            raise Conflict("the command key was used for another command")
+            raise KeyReused("this command key was used for another command; use a new key for a new command")
         return await self.show(caller, {"pass_id": outcome.subject if isinstance(outcome, Repeated) else pass_id})
 
     async def show(self, caller: Caller, arguments: Mapping[str, Any]) -> PassView:
