@@ -320,6 +320,8 @@ class PassRequested(Event):
     trigger: Literal["schedule", "hand"]
     day: str
     """UTC day, ISO 8601."""
+    judge: str
+    """Identity of the judge the pass is for; processes with another one leave it alone."""
 
 
 class PassStarted(Event):

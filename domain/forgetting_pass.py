@@ -25,6 +25,8 @@ class PassState:
     phase: PassPhase
     trigger: Literal["schedule", "hand"]
     requested_at: datetime
+    judge: str
+    """Identity of the judge it was requested for."""
     settings: e.PassStarted | None = None
     items: tuple[e.CandidateItem, ...] = ()
     completed: e.PassCompleted | None = None
@@ -59,7 +61,7 @@ def evolve_pass(
 ) -> PassState:
     """The state after one more event of its stream."""
     if isinstance(event, e.PassRequested):
-        return PassState(stream, version, "requested", event.trigger, recorded_at)
+        return PassState(stream, version, "requested", event.trigger, recorded_at, event.judge)
     if state is None:
         raise ValueError(f"stream {stream} does not begin with pass.requested")
     state = replace(state, version=version)

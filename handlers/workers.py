@@ -15,6 +15,7 @@ from ..projections.runner import ProjectionRunner
 from ..streams.broker import BrokerSettings
 from ..streams.consumers import Consumers
 from ..streams.delivery import RetryPolicy
+from ..streams.ending import end
 from ..streams.relay import Relay
 from ..streams.subscriptions import EventSubscription, Subscription, TaskSubscription
 from ..streams.tasks import TaskPublisher
@@ -72,11 +73,7 @@ class Workers:
         """Let running handlers finish, then stop."""
         if self._consumers is not None:
             await self._consumers.close()
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError, LethelogError):
-                await task
+        await asyncio.gather(*(end(task) for task in self._tasks))
         self._tasks.clear()
         if self._relay is not None:
             await self._relay.close()

@@ -189,3 +189,90 @@ def merged(owners: Places, places: Places, scores: Scores, count: int) -> tuple[
     lengths = np.diff(np.concatenate([starts, [len(owners)]]))
     kept = np.arange(len(owners)) - np.repeat(starts, lengths) < count
     return owners[kept], places[kept], scores[kept]
+
+
+@dataclass(frozen=True, slots=True)
+class Entering:
+    """New members that may enter lists of older ones, the owners."""
+
+    owners: Places
+    places: Places
+    scores: Scores
+
+    @classmethod
+    def joined(cls, parts: Sequence["Entering"]) -> "Entering":
+        """All of them."""
+        nothing = np.empty(0, np.int64)
+        return cls(
+            np.concatenate([nothing, *(part.owners for part in parts)]),
+            np.concatenate([nothing, *(part.places for part in parts)]),
+            np.concatenate([nothing, *(part.scores for part in parts)]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """New lists of some members, and what enters the lists of the others."""
+
+    pair: Lists
+    single: Lists
+    into_pair: Entering
+    into_single: Entering
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomers:
+    """Members new to a group, and per member of it the score with which they may enter its lists.
+
+    That is the score of a list's last entry, or any for a list that is not full. At equal score the newer memory
+    wins, which merging tells.
+    """
+
+    places: Places
+    pair_bound: Scores
+    single_bound: Scores
+
+
+def find(
+    group: Group, rows: Places, pair_count: int, single_count: int, newcomers: Newcomers | None = None
+) -> Found:
+    """The lists of ``rows``, which ascend, and how newcomers enter the lists of the other members.
+
+    Pair lists are of the same project, single lists of any. Newcomers are among the rows.
+    """
+    pairs: list[Lists] = []
+    singles: list[Lists] = []
+    into_pair: list[Entering] = []
+    into_single: list[Entering] = []
+    untouched = np.ones(group.size, bool)
+    untouched[rows] = False
+    for block in group.blocks(rows):
+        new = np.isin(block, () if newcomers is None else newcomers.places)
+        first = 0 if new.any() else int(block[0]) + 1
+        scores = group.scores(block, first)
+        if group.one_project:
+            most = max(pair_count, single_count)
+            both = group.nearest_newer(block, scores, most, first=first, same_project=False)
+            pairs.append(both.head(pair_count))
+            singles.append(both.head(single_count))
+        else:
+            pairs.append(group.nearest_newer(block, scores, pair_count, first=first, same_project=True))
+            singles.append(group.nearest_newer(block, scores, single_count, first=first, same_project=False))
+        if newcomers is not None and new.any():
+            entrants, scores = block[new], scores[new]
+            older = (np.arange(group.size) < entrants[:, None]) & untouched
+            into_single.append(_entering(entrants, scores, older & (scores >= newcomers.single_bound)))
+            if pair_count:
+                older &= group.projects == group.projects[entrants, None]
+                into_pair.append(_entering(entrants, scores, older & (scores >= newcomers.pair_bound)))
+    return Found(
+        Lists.stacked(pairs, pair_count),
+        Lists.stacked(singles, single_count),
+        Entering.joined(into_pair),
+        Entering.joined(into_single),
+    )
+
+
+def _entering(entrants: Places, scores: NDArray[np.int32], where: NDArray[np.bool_]) -> Entering:
+    at, owners = np.nonzero(where)
+    return Entering(owners, entrants[at], scores[at, owners].astype(np.int64))

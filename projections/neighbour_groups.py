@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..domain.policy import PAIR_TYPES
 from ..streams.database import Connection
 from .live_memory import LIVE
-from .nearest import Group, Lists, Places, Scores, Weights, merged
+from .nearest import Entering, Found, Group, Lists, Newcomers, Places, Weights, find, merged
 from .neighbour_lists import Entries, Present, read_lists, write_lists
 from .words import READ_CHARACTERS, Rarity, WordCounts
 
@@ -25,7 +25,6 @@ SINGLE_NEIGHBOURS = 3
 """Neighbours a stale single is shown with (behaviour.md 1.16)."""
 
 _TEXT = f"left(topic || E'\\n' || content, {READ_CHARACTERS})"
-_NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,25 +58,6 @@ class Patch:
     """How many came and went since then."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Entering:
-    """New members that may enter lists of older ones. ``owners`` and ``places`` are indices into the group."""
-
-    owners: Places
-    places: Places
-    scores: Scores
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """New lists of some members, and what enters the lists of the others."""
-
-    pair: Lists
-    single: Lists
-    into_pair: _Entering
-    into_single: _Entering
-
-
 async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> int:
     """Count the group's words anew and make every list. Returns how many memories the group has."""
     ids: list[UUID] = []
@@ -109,7 +89,7 @@ async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> i
         words = rarity.vectors(counted)
         group = Group(vectors, words, _numbered(projects), key.weights)
         rows = np.arange(group.size)
-        found = _find(group, rows, _NONE, key.pair_count, _NONE, _NONE)
+        found = find(group, rows, key.pair_count, SINGLE_NEIGHBOURS)
         return rarity, words, _entries(group, rows, found.pair), _entries(group, rows, found.single)
 
     rarity, words, pair, single = await asyncio.to_thread(compute)
@@ -174,15 +154,15 @@ async def _patch(connection: Connection, schema: str, patch: Patch, members: Seq
     ids: list[UUID] = [row[0] for row in members]
     fresh = np.flatnonzero([row[3] is None for row in members])
     rows = np.flatnonzero([row[3] is None or row[6] for row in members])
-    pair_bound, single_bound = _bounds([row[4] for row in members]), _bounds([row[5] for row in members])
+    newcomers = Newcomers(fresh, _bounds([row[4] for row in members]), _bounds([row[5] for row in members]))
 
-    def compute() -> tuple[Group, list[bytes], _Found]:
+    def compute() -> tuple[Group, list[bytes], Found]:
         words: list[bytes] = [row[3] for row in members]
         counted = WordCounts.of([members[place][7] for place in fresh.tolist()])
         for place, vector in zip(fresh.tolist(), rarity.vectors(counted), strict=True):
             words[place] = vector
         group = Group([row[2] for row in members], words, _numbered([row[1] for row in members]), key.weights)
-        return group, words, _find(group, rows, fresh, key.pair_count, pair_bound, single_bound)
+        return group, words, find(group, rows, key.pair_count, SINGLE_NEIGHBOURS, newcomers)
 
     group, words, found = await asyncio.to_thread(compute)
     into_pair, into_single = found.into_pair, found.into_single
@@ -227,64 +207,13 @@ async def _counted(connection: Connection, schema: str, patch: Patch) -> Rarity:
     return Rarity(row[0], np.frombuffer(row[1], np.uint32), np.frombuffer(row[2], np.uint32))
 
 
-def _find(
-    group: Group, rows: Places, fresh: Places, pair_count: int, pair_bound: Scores, single_bound: Scores
-) -> _Found:
-    """The lists of ``rows`` (ascending), and which of the ``fresh`` among them may enter lists of older members.
-
-    A bound is the score of a list's last entry. At equal score the newer memory wins, which merging tells.
-    """
-    pairs: list[Lists] = []
-    singles: list[Lists] = []
-    into_pair: list[tuple[Places, Places, Scores]] = []
-    into_single: list[tuple[Places, Places, Scores]] = []
-    untouched = np.ones(group.size, bool)
-    untouched[rows] = False
-    for block in group.blocks(rows):
-        new = np.isin(block, fresh)
-        first = 0 if new.any() else int(block[0]) + 1
-        scores = group.scores(block, first)
-        if group.one_project:
-            most = max(pair_count, SINGLE_NEIGHBOURS)
-            both = group.nearest_newer(block, scores, most, first=first, same_project=False)
-            pairs.append(both.head(pair_count))
-            singles.append(both.head(SINGLE_NEIGHBOURS))
-        else:
-            pairs.append(group.nearest_newer(block, scores, pair_count, first=first, same_project=True))
-            singles.append(group.nearest_newer(block, scores, SINGLE_NEIGHBOURS, first=first, same_project=False))
-        if new.any():
-            entrants, scores = block[new], scores[new]
-            older = (np.arange(group.size) < entrants[:, None]) & untouched
-            into_single.append(_entering(entrants, scores, older & (scores >= single_bound)))
-            if pair_count:
-                older &= group.projects == group.projects[entrants, None]
-                into_pair.append(_entering(entrants, scores, older & (scores >= pair_bound)))
-    return _Found(
-        Lists.stacked(pairs, pair_count),
-        Lists.stacked(singles, SINGLE_NEIGHBOURS),
-        _joined(into_pair),
-        _joined(into_single),
-    )
-
-
-def _entering(
-    entrants: Places, scores: NDArray[np.int32], where: NDArray[np.bool_]
-) -> tuple[Places, Places, Scores]:
-    at, owners = np.nonzero(where)
-    return owners, entrants[at], scores[at, owners].astype(np.int64)
-
-
-def _joined(parts: Sequence[tuple[Places, Places, Scores]]) -> _Entering:
-    return _Entering(*(np.concatenate([_NONE, *(part[n] for part in parts)]) for n in range(3)))
-
-
 def _entries(group: Group, rows: Places, lists: Lists) -> Entries:
     owners, columns = np.nonzero(lists.places >= 0)
     places = lists.places[owners, columns]
     return Entries(owners, places, lists.scores[owners, columns], group.similarities(rows[owners], places))
 
 
-def _grown(group: Group, owners: Places, present: Present, entering: _Entering, count: int) -> Entries:
+def _grown(group: Group, owners: Places, present: Present, entering: Entering, count: int) -> Entries:
     """The lists of these owners with what enters them."""
     of, places, scores = merged(
         np.concatenate([present.owners, np.searchsorted(owners, entering.owners)]),

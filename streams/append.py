@@ -167,7 +167,7 @@ class AppendQueue:
                 if attempt == ATTEMPTS:
                     raise
                 await asyncio.sleep(0.1 * 4 ** (attempt - 1))
-            except psycopg.Error:
+            except Exception:
                 if len(batch) == 1:
                     raise
                 # One unit that the database cannot take must not fail the others.

@@ -22,8 +22,17 @@ def subject_of(prefix: str, tenant: UUID, stream: UUID, name: str) -> str:
     return f"{prefix}.events.{tenant.hex}.{stream.int % SHARDS}.{name}"
 
 
-def to_message(row: tuple[Any, ...]) -> bytes:
-    """A row of the event table as a CloudEvents message; needs no key."""
+def to_message(row: tuple[Any, ...], *, largest: int | None = None) -> bytes:
+    """A row of the event table as a CloudEvents message; needs no key.
+
+    An event larger than the broker takes (``largest`` bytes) goes without its body: the message then says so, and
+    whoever needs the body reads it from the log at that position.
+    """
+    message = _message(row, with_body=True)
+    return message if largest is None or len(message) <= largest else _message(row, with_body=False)
+
+
+def _message(row: tuple[Any, ...], *, with_body: bool) -> bytes:
     position, tenant, stream, version, name, event_id, recorded_at, body = row
     taken_apart = payloads.split(bytes(body))
     envelope = payloads.decode_envelope(taken_apart)
@@ -42,8 +51,8 @@ def to_message(row: tuple[Any, ...]) -> bytes:
             "cause": str(envelope.cause),
             "correlation": str(envelope.correlation),
             "data": {
-                "clear": taken_apart.header["d"],
-                "body": base64.b64encode(bytes(body)).decode(),
+                "clear": taken_apart.header["d"] if with_body else {},
+                "body": base64.b64encode(bytes(body)).decode() if with_body else None,
             },
         },
         ensure_ascii=False,
@@ -55,6 +64,8 @@ def read_message(message: bytes | Mapping[str, Any]) -> tuple[Any, ...]:
     """The row a message was made of. Raises `UnreadableEvent` for anything else."""
     try:
         data: Mapping[str, Any] = json.loads(message) if isinstance(message, bytes) else message
+        if data["data"]["body"] is None:
+            raise payloads.UnreadableEvent("this event is larger than the broker takes; read it from the log")
         return (
             int(data["position"]),
             UUID(data["tenant"]),

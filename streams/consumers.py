@@ -30,6 +30,7 @@ from .broker import (
     translated,
 )
 from .delivery import DeliveryRule, Park
+from .ending import end
 from .pull import PatientPull
 from .subscriptions import EventSubscription, Subscription, TaskSubscription, durable_of, kind_of
 from .tasks import Task
@@ -99,9 +100,7 @@ class Consumers:
     async def close(self) -> None:
         """Take no more messages, let running handlers finish, and give back those that do not."""
         if self._supervisor is not None:
-            self._supervisor.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._supervisor
+            await end(self._supervisor)
             self._supervisor = None
         await self._stop()
 

@@ -20,6 +20,8 @@ PAGE = 1000
 IN_FLIGHT = 4000
 """Events published and not yet acknowledged; more gain nothing (engine-notes 2.2)."""
 _LOOK_BACK = 1000
+_HEADER_ROOM = 1_024
+"""Bytes of a payload that headers may take."""
 
 
 class Trouble:
@@ -54,9 +56,16 @@ class Passage:
     """Messages on their way over one connection."""
 
     def __init__(
-        self, js: JetStreamContext, settings: BrokerSettings, created: str, position: int, last_seq: int
+        self,
+        js: JetStreamContext,
+        settings: BrokerSettings,
+        created: str,
+        position: int,
+        last_seq: int,
+        max_payload: int,
     ) -> None:
         self._js = js
+        self._largest = max_payload - _HEADER_ROOM
         self._settings = settings
         self._stream = settings.stream("events")
         self._expected = last_seq
@@ -73,7 +82,7 @@ class Passage:
                     position, tenant, stream, _, name, *_ = row
                     answer = await self._js.publish_async(
                         cloudevents.subject_of(self._settings.prefix, tenant, stream, name),
-                        cloudevents.to_message(row),
+                        cloudevents.to_message(row, largest=self._largest),
                         stream=self._stream,
                         headers={
                             "Nats-Msg-Id": str(position),

@@ -10,6 +10,7 @@ import psycopg
 
 from ..domain.errors import LethelogError
 from .database import Connection, Database
+from .ending import end
 
 POLL_SECONDS = 1.0
 """A waiter looks again after this long even if no notification came."""
@@ -33,9 +34,7 @@ class LogTail:
 
     async def close(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await end(self._task)
             self._task = None
 
     @property

@@ -20,6 +20,7 @@ from nats.aio.client import Client
 from ..domain.errors import LethelogError, Misconfigured
 from .broker import BrokerSettings, close, connect, jetstream, translated
 from .database import Database
+from .ending import end
 from .leadership import Leadership
 from .passage import IN_FLIGHT, PAGE, Passage, Trouble, created_at, last_position
 from .reader import LogTail
@@ -80,9 +81,7 @@ class Relay:
 
     async def close(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await end(self._task)
             self._task = None
 
     async def lag(self) -> int:
@@ -171,7 +170,7 @@ class Relay:
         if position < self.position:
             _LOG.warning("stream %s is filled again from position %d", self._name, position)
         self.position = position
-        return Passage(js, self._settings, created, position, info.state.last_seq)
+        return Passage(js, self._settings, created, position, info.state.last_seq, client.max_payload)
 
     async def _carry(self, passage: Passage, trouble: Trouble) -> None:
         checked = time.monotonic()

@@ -128,6 +128,8 @@ def read_tokens(text: str, start: int, end: int, names: Names, resolve: Resolve)
         elif kind == "uuid":
             atoms.append(Atom("doc", raw, first, last, raw, _role_of_uid(raw.lower(), names), "id"))
         elif kind == "file":
+            while atoms and atoms[-1].end == first and (atoms[-1].kind == "word" or atoms[-1].text in "/.-"):
+                first = atoms.pop().start  # the folders before it
             atoms.append(Atom("doc", raw.lower(), first, last, raw, names.role_of_file(raw), "id"))
         elif kind == "url":
             role, naming = _role_of_place(raw.rstrip(".,;:!?)"), names)

@@ -6,7 +6,7 @@ that of the memory: a certificate or a trial that ends is a fact about the certi
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ..judging import JudgedMemory
@@ -14,7 +14,7 @@ from .atoms import Atom, Names
 from .dates import Dated, date_at, dates_in
 from .lexicon import phrases, words
 from .mentions import Identity, identity_of, words_of
-from .negation import NEGATIVE, OTHERS, PARTIAL, any_of
+from .negation import NEGATIVE, OTHERS, PIECES, any_of
 from .numbering import read_atoms
 from .phrases import DOCUMENT_NOUNS, phrase_at
 from .subjects import noun_phrase_is_text
@@ -91,7 +91,7 @@ def find_stated_end(text: str, memory: JudgedMemory, now: datetime) -> StatedEnd
     if _MAY_END.search(text) is None:
         return None
     masked = without_quotations(text)
-    names = Names(identity_of(memory), _NOBODY)
+    names = Names(replace(identity_of(memory), titles=()), _NOBODY)
     about = frozenset(word for word in words_of(memory.topic) if len(word) > 3)
     found: StatedEnd | None = None
     for sentence in sentences(masked):
@@ -168,7 +168,7 @@ def _stated(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated | No
     if dated is None:
         return None
     zone = list(atoms[:at])
-    if any_of(zone, NEGATIVE, OTHERS, PARTIAL) or _is_past(zone) or any(atom.role == "other" for atom in zone):
+    if any_of(zone, NEGATIVE, OTHERS, PIECES) or _is_past(zone) or any(atom.role == "other" for atom in zone):
         return None
     while zone and zone[-1].text in (
         "is",

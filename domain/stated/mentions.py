@@ -190,7 +190,7 @@ def identity_of(memory: JudgedMemory) -> Identity:
     files = {
         found.group().lower().rsplit(".", 1)[0] for place in (topic, *labels) for found in _FILE.finditer(place)
     }
-    words = words_of(title)
+    words = words_of(_without_claim(title))
     named = distinctive(words)
     if not named:
         words = _title_in(head, keys)
@@ -222,6 +222,14 @@ def _lead(text: str) -> tuple[Key, int] | None:
             return None
         known = (word.lower(), False)
     return (known[0], plain_number(found["number"])), found.end("number")
+
+
+def _without_claim(title: str) -> str:
+    """A title without what it says of another record: "Metadata 1.2 (replaces PEP 314)" -> "Metadata 1.2"."""
+    claim = CLAIMING.search(title)
+    if claim is None or all(series_name(found["series"]) is None for found in _MENTION.finditer(title)):
+        return title
+    return re.split(r"[(\[;–—|]|\s-\s|\.\s", title[: claim.start()])[0]
 
 
 _TITLE_RUN = re.compile(

@@ -71,14 +71,19 @@ OTHERS = words(
     """
 )
 """Words that make the subject of a clause someone or something other than the text itself."""
-PARTIAL = words(
+PIECES = words(
     """
-    part parts partly partially partial section sections § §§ paragraph paragraphs chapter chapters appendix
-    appendices annex clause clauses subset portion portions half some aspects aspect bits piece pieces only
-    except excepting excluding exception exceptions apart insofar inasmuch limited largely mostly mainly
-    chiefly primarily regarding concerning extent degree temporarily temporary provisionally provisional
-    meanwhile interim trial experimentally experiment pilot stopgap makeshift mutatis locally selected
-    certain regards
+    part parts section sections § §§ paragraph paragraphs chapter chapters appendix appendices annex clause
+    clauses subset portion portions half aspects aspect bits piece pieces
+    """
+)
+"""Parts of a record, which may be what a text ends or what ends by itself."""
+PARTIAL = PIECES | words(
+    """
+    partly partially partial some only except excepting excluding exception exceptions apart insofar
+    inasmuch limited largely mostly mainly chiefly primarily regarding concerning extent degree temporarily
+    temporary provisionally provisional meanwhile interim trial experimentally experiment pilot stopgap
+    makeshift mutatis locally selected certain regards
     """
 )
 PLACES = words(

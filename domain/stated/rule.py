@@ -20,7 +20,7 @@ TRUST_ORDER = {"imported": 0, "agent": 1, "user": 2, "host": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class Statement:
     """What is stated about one item: the option, its wording class, and where it was read."""
 
     option: str
@@ -36,7 +36,7 @@ def answer_item(item: Item, now: datetime) -> Answer:
     if is_guarded(memory) or memory.memory_type == "blocker":
         return _answer(options, keep, keep, 1.0)
     too_weak: tuple[str, float] | None = None
-    for statement in _statements(item, now):
+    for statement in statements(item, now):
         probability = probability_of(statement.wording)
         if probability >= 0.5:
             return _answer(options, keep, statement.option, probability, statement.evidence)
@@ -46,7 +46,8 @@ def answer_item(item: Item, now: datetime) -> Answer:
     return _answer(options, keep, keep, 1.0)
 
 
-def _statements(item: Item, now: datetime) -> Iterator[_Statement]:
+def statements(item: Item, now: datetime) -> Iterator[Statement]:
+    """Everything stated about an item, the endings by a newer memory first; guards are `answer_item`'s."""
     if isinstance(item, PairItem):
         older, archive = item.older, "archive_older"
         speakers = (("supersede_older", item.newer),)
@@ -57,13 +58,13 @@ def _statements(item: Item, now: datetime) -> Iterator[_Statement]:
         claim = claim_against(older, speaker, now)
         if claim is not None:
             wording = "titled" if claim.titled else claim.wording
-            yield _Statement(option, wording, Evidence(claim.quote, speaker.memory_id))
+            yield Statement(option, wording, Evidence(claim.quote, speaker.memory_id))
     for name, end in (("expires_at", older.expires_at), ("valid_to", older.valid_to)):
         if end is not None and end <= now:
-            yield _Statement(archive, "recorded_end", Evidence(f"{name}: {end.isoformat()}", older.memory_id))
+            yield Statement(archive, "recorded_end", Evidence(f"{name}: {end.isoformat()}", older.memory_id))
     stated = _stated_end(older, now)
     if stated is not None:
-        yield _Statement(archive, "stated_end", Evidence(stated, older.memory_id))
+        yield Statement(archive, "stated_end", Evidence(stated, older.memory_id))
 
 
 def claim_against(older: JudgedMemory, newer: JudgedMemory, now: datetime) -> Claim | None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from .atoms import Atom
 from .lexicon import words
-from .negation import ABSENT, CONDITION, MOOD, NEGATIVE, OTHERS, PARTIAL, REPORT, any_of
+from .negation import ABSENT, CONDITION, MOOD, NEGATIVE, OTHERS, PARTIAL, PIECES, REPORT, any_of
 from .phrases import (
     ADOPTED_TO,
     ADVERBS,
@@ -195,7 +195,7 @@ def _is_announcement(atom: Atom) -> bool:
 def noun_phrase_is_text(atoms: Sequence[Atom], at: int) -> bool:
     """ "this release", "the present memo", "our new decision", ending at ``at``."""
     head = atoms[at].text
-    if atoms[at].kind != "word" or head in PARTIAL or head in OTHERS:
+    if atoms[at].kind != "word" or head in PIECES or head in OTHERS:
         return False
     known = False
     for place in range(at - 1, max(-1, at - 5), -1):

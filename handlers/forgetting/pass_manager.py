@@ -4,7 +4,7 @@ Consumes ``pass.requested`` and verdicts from the broker. Every step is read fro
 appended under a key of its own, so that redelivery, a second process or a crash goes on where it stopped.
 """
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from ...domain import events as e
@@ -12,6 +12,7 @@ from ...domain.forgetting_pass import PassState, verdict_id
 from ...projections.candidates import select_candidates
 from ...projections.neighbours import refresh
 from ...projections.runner import wait_for
+from ...streams.delivery import RetryLater
 from ...streams.payloads import RecordedEvent
 from ...streams.tasks import TaskPublisher
 from ..engine import Engine
@@ -21,6 +22,8 @@ from .settings import ITEMS_PER_TASK, TASK_QUEUE, PassSettings, proposes_nothing
 from .settling import Settler
 from .stale_proposals import withdraw_stale
 
+OTHERS_PATIENCE = timedelta(minutes=10)
+"""How long a pass waits for a process with its judge; then it fails and says so."""
 VIEW_SECONDS = 60.0
 """How long a pass waits for the read models it selects from."""
 
@@ -41,8 +44,16 @@ class PassManager:
         await self._completion.run()
 
     async def on_requested(self, recorded: RecordedEvent) -> None:
-        """Start a requested pass, select its candidates and send them out."""
+        """Start a requested pass, select its candidates and send them out.
+
+        A pass for another judge is left to a process that has it; nothing falls back from one to another.
+        """
         state = await load_pass(self._engine.log, recorded.tenant, recorded.stream)
+        if state.open and state.judge != self._settings.judge.identity:
+            if datetime.now(UTC) - state.requested_at < OTHERS_PATIENCE:
+                raise RetryLater(1.0)
+            await self._move(recorded.tenant, state, e.PassFailed(reason="judge_not_running"), releases=True)
+            return
         await self.resume(recorded.tenant, state)
 
     async def on_verdict(self, recorded: RecordedEvent) -> None:
@@ -57,7 +68,9 @@ class PassManager:
                 await self._settler.settle(recorded, state)
 
     async def resume(self, tenant: UUID, state: PassState) -> None:
-        """Take a pass from where it stands to where its items are out."""
+        """Take a pass of this process's judge from where it stands to where its items are out."""
+        if state.judge != self._settings.judge.identity:
+            return
         if state.phase == "requested":
             await self._start(tenant, state)
             state = await load_pass(self._engine.log, tenant, state.id)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import Field
@@ -71,7 +71,7 @@ class Passes:
             Unit(
                 tenant=caller.tenant,
                 subject=pass_id,
-                events=[NewEvent(pass_id, 1, PassRequested(trigger="hand", day=now.date().isoformat()))],
+                events=[NewEvent(pass_id, 1, self._requested("hand", now))],
                 envelope=Envelope(caller.actor, cause=pass_id, correlation=pass_id, policy=tenant.policy_version),
                 claims=[Claim(OPEN_KIND, OPEN_DIGEST, None, pass_id)],
                 command=key,
@@ -118,13 +118,16 @@ class Passes:
             Unit(
                 tenant=tenant,
                 subject=pass_id,
-                events=[NewEvent(pass_id, 1, PassRequested(trigger="schedule", day=now.date().isoformat()))],
+                events=[NewEvent(pass_id, 1, self._requested("schedule", now))],
                 envelope=Envelope(WORKER, cause=pass_id, correlation=pass_id, policy=state.policy_version),
                 claims=[Claim(OPEN_KIND, OPEN_DIGEST, None, pass_id)],
                 command=CommandKey(pass_id.bytes, b"pass"),
             )
         )
         return pass_id if isinstance(outcome, Appended) else None
+
+    def _requested(self, trigger: Literal["schedule", "hand"], now: datetime) -> PassRequested:
+        return PassRequested(trigger=trigger, day=now.date().isoformat(), judge=self._settings.judge.identity)
 
 
 def due_at(day: date) -> datetime:
@@ -141,7 +144,7 @@ def view_of(state: PassState) -> PassView:
         phase=state.phase,
         trigger=state.trigger,
         requested_at=state.requested_at,
-        judge=settings.judge if settings else None,
+        judge=state.judge,
         items=len(state.items),
         stale_singles=state.counts.get("stale_singles", 0),
         pairs=state.counts.get("pairs", 0),

@@ -92,7 +92,7 @@ class Store:
         self.caller = Caller(self.tenant, Actor("person", uuid4()))
         self.commands = MemoryCommands(engine)
 
-    async def remember(self, records: Sequence[Record]) -> dict[str, UUID]:
+    async def remember(self, records: Sequence[Record], *, catch_up: bool = True) -> dict[str, UUID]:
         """Remember every record at its own date; id of the record -> id of the memory."""
         made: dict[str, UUID] = {}
         for start in range(0, len(records), AT_ONCE):
@@ -101,7 +101,8 @@ class Store:
                 *(self.commands.import_memory(self.caller, _arguments(record)) for record in portion)
             )
             made |= {record.id: one.memory.id for record, one in zip(portion, written, strict=True)}
-        await self.catch_up()
+        if catch_up:
+            await self.catch_up()
         return made
 
     async def catch_up(self) -> int:

@@ -1,7 +1,7 @@
 """Invented memories that do or do not state their own end, for selection and held out.
 
-All are read at 3 June 2026. Each row is topic, content, and whether the text states an end that has passed by then.
-The held-out rows were written when the rule was finished, and run against it as they stand.
+All are read at 3 June 2026. Each row is topic, content, and whether the text states an end that has passed by
+then. The held-out rows were written when the rule was finished, and run against it as they stand.
 """
 
 from datetime import UTC, datetime

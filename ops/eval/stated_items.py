@@ -17,6 +17,8 @@ from uuid import UUID
 from ...domain.judging import JudgedMemory, PairItem
 
 READ_AT = datetime(2026, 11, 29, tzinfo=UTC)
+PER_WORDING = 12
+"""Links that one wording is put on."""
 _MONTHS = (
     "January February March April May June July August September October November December".split()  # noqa: SIM905
 )

@@ -1,8 +1,8 @@
 """Wordings of the selection half: read while the rule was written, and used to select its thresholds.
 
-Placeholders: ``{old}`` "PEP 314", ``{number}`` "314", ``{title}`` the older record's title, ``{new}`` and ``{own}``
-the newer record and its title, ``{third}`` another record of the series, ``{alien}`` the older number in another
-series, ``{series}`` "PEP", ``{date}`` the newer record's date.
+Placeholders: ``{old}`` "PEP 314", ``{number}`` "314", ``{title}`` the older record's title, ``{new}`` and
+``{own}`` the newer record and its title, ``{third}`` another record of the series, ``{alien}`` the older
+number in another series, ``{series}`` "PEP", ``{date}`` the newer record's date.
 """
 
 ENDINGS = (

@@ -5,10 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-
 from lethelog.ops import embedded
 from lethelog.ops.demo.run import demo_command
+from rich.console import Console
 
 
 @pytest.fixture
@@ -21,7 +20,9 @@ def folder(tmp_path: Path):
 def run(folder: Path, report: Path, source: Path | None, passes: int) -> tuple[int, dict, str]:
     out = io.StringIO()
     console = Console(file=out, width=120)
-    code = demo_command(source=source, report=report, data_dir=folder, keep=True, console=console, max_passes=passes)
+    code = demo_command(
+        source=source, report=report, data_dir=folder, keep=True, console=console, max_passes=passes
+    )
     return code, json.loads(report.read_text()), out.getvalue()
 
 
@@ -38,7 +39,14 @@ def test_the_sample_is_remembered_judged_compared_and_proved(folder: Path, tmp_p
     assert (report["accepted"], report["rejected"], report["revised"]) == (3, 1, 1)
     assert report["events"] > 3_000 and report["candidates"]["pairs"] > report["candidates"]["singles"] > 0
     assert {"remember", "passes", "decide", "prove"} <= set(report["seconds"])
-    for stage in ("1. Remember", "2. Forgetting passes", "3. The proposals", "4. Decide", "5. Prove it", "6. In numbers"):
+    for stage in (
+        "1. Remember",
+        "2. Forgetting passes",
+        "3. The proposals",
+        "4. Decide",
+        "5. Prove it",
+        "6. In numbers",
+    ):
         assert stage in said
 
 

@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 
 import pytest
-
 from lethelog import AsyncMemory, LethelogError, Memory
 from lethelog.domain.errors import InvalidInput, Misconfigured
 from lethelog.ops import embedded
@@ -51,7 +50,8 @@ def test_a_tenant_sees_nothing_of_another(folder: Path):
 def test_many_threads_share_one_memory_and_lose_nothing(folder: Path):
     with Memory.local(folder, tenant="d") as memory:
         threads = [
-            threading.Thread(target=lambda n=n: [memory.remember(f"thread {n} note {i}") for i in range(10)]) for n in range(8)
+            threading.Thread(target=lambda n=n: [memory.remember(f"thread {n} note {i}") for i in range(10)])
+            for n in range(8)
         ]
         for thread in threads:
             thread.start()
@@ -117,7 +117,9 @@ def test_servers_of_ones_own_are_used_by_the_same_code_and_nothing_else_is_start
             "    memory.set_judgment(True)\n"
             "    print(memory.search('deploys').count, memory.run_pass(wait_seconds=60).phase)\n"
         )
-        ran = subprocess.run([sys.executable, "-c", program], env=os.environ | settings, capture_output=True, text=True, timeout=120)
+        ran = subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | settings, capture_output=True, text=True, timeout=120
+        )
         assert ran.stdout.split() == ["1", "completed"], ran.stderr
         assert not elsewhere.exists()
 

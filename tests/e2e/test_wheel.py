@@ -3,18 +3,23 @@
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
-import tomllib
 
 ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(one) for one in arguments], cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=300
+        [str(one) for one in arguments],
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
 
 
@@ -66,14 +71,26 @@ def test_the_wheel_works_in_an_empty_environment_without_the_servers(wheel: Path
     for entry in present.iterdir():
         if not entry.name.startswith(("__editable__", "lethelog", "pixeltable", "nats_server", "_virtualenv")):
             (dependencies / entry.name).symlink_to(entry)
-    settings = {"PYTHONPATH": str(dependencies), "LETHELOG_DATA_DIR": str(tmp_path / "data"), "PATH": "/usr/bin:/bin"}
+    settings = {
+        "PYTHONPATH": str(dependencies),
+        "LETHELOG_DATA_DIR": str(tmp_path / "data"),
+        "PATH": "/usr/bin:/bin",
+    }
     installed = run(python, "-m", "installer", wheel, cwd=tmp_path, **settings)
     assert installed.returncode == 0, installed.stderr
     lethelog = environment / "bin" / "lethelog"
     version = run(lethelog, "--version", cwd=tmp_path, **settings)
     assert version.returncode == 0 and "0.1.0" in version.stdout, version.stderr
-    imported = run(python, "-c", "import lethelog; print(lethelog.__file__, lethelog.Memory.__name__)", cwd=tmp_path, **settings)
-    assert imported.returncode == 0 and str(environment) in imported.stdout and "Memory" in imported.stdout, imported.stderr
+    imported = run(
+        python,
+        "-c",
+        "import lethelog; print(lethelog.__file__, lethelog.Memory.__name__)",
+        cwd=tmp_path,
+        **settings,
+    )
+    assert imported.returncode == 0 and str(environment) in imported.stdout and "Memory" in imported.stdout, (
+        imported.stderr
+    )
     doctor = run(lethelog, "doctor", cwd=tmp_path, **settings)
     said = doctor.stdout + doctor.stderr
     assert "lethelog[local]" in said and "Traceback" not in said, said
@@ -81,6 +98,9 @@ def test_the_wheel_works_in_an_empty_environment_without_the_servers(wheel: Path
 
 def test_importing_the_package_loads_nothing_heavy():
     listed = run(
-        sys.executable, "-c", "import sys, lethelog; print([m for m in ('numpy', 'psycopg', 'pydantic', 'typer') if m in sys.modules])", cwd=ROOT.parent
+        sys.executable,
+        "-c",
+        "import sys, lethelog; print([m for m in ('numpy', 'psycopg', 'pydantic', 'typer') if m in sys.modules])",
+        cwd=ROOT.parent,
     )
     assert listed.stdout.strip() == "[]", listed.stderr

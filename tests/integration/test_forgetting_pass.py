@@ -417,7 +417,9 @@ async def test_with_the_broker_stopped_nothing_is_judged_and_the_queue_stays_rig
     assert [p.memory_id for p in await queue(world)] == [stale]
 
 
-async def test_a_pass_whose_tasks_were_lost_with_the_broker_is_sent_out_again(judging_world, broker, servers, monkeypatch):
+async def test_a_pass_whose_tasks_were_lost_with_the_broker_is_sent_out_again(
+    judging_world, broker, servers, monkeypatch
+):
     """The broker is never the truth: an emptied work queue does not strand a pass."""
     monkeypatch.setattr("lethelog.handlers.forgetting.completion.RESUME_AFTER_SECONDS", 0.5)
     world = judging_world
@@ -426,7 +428,9 @@ async def test_a_pass_whose_tasks_were_lost_with_the_broker_is_sent_out_again(ju
     async with working(world, broker, settings, roles={"views", "relay", "passes"}):
         view = await Passes(world.engine, settings).request(world.caller)
         async with asyncio.timeout(20):
-            while (await Passes(world.engine, settings).show(world.caller, {"pass_id": view.id})).phase != "dispatched":
+            while (
+                await Passes(world.engine, settings).show(world.caller, {"pass_id": view.id})
+            ).phase != "dispatched":
                 await asyncio.sleep(0.02)
         client = await nats.connect(broker.url)
         await client.jetstream().delete_stream(broker.stream("tasks"))

@@ -5,12 +5,13 @@ import json
 import os
 import signal
 import sys
-from uuid import uuid4
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from lethelog.domain import events as e
-from lethelog.streams import payloads
+from lethelog.streams import cloudevents, payloads
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.relay import Relay, relay_state
 
@@ -353,3 +354,29 @@ async def _holds(settings: BrokerSettings, count: int) -> bool:
         return False
     finally:
         await client.close()
+
+
+async def test_an_event_larger_than_the_broker_takes_goes_without_its_body_and_holds_nobody_up():
+    """Read from the log at its position instead; the broker's limit never stalls the relay."""
+    header = (
+        b'{"s":1,"a":["agent","00000000-0000-0000-0000-000000000001"],"c":"00000000-0000-0000-0000-000000000002",'
+    )
+    header += (
+        b'"r":"00000000-0000-0000-0000-000000000002","p":1,"j":null,"k":[],"d":{"x":"' + b"y" * 5_000 + b'"}}'
+    )
+    body = b"\x01" + len(header).to_bytes(4, "big") + header
+    row = (
+        7,
+        UUID(int=1),
+        UUID(int=2),
+        1,
+        "memory.remembered",
+        UUID(int=3),
+        datetime(2026, 3, 1, tzinfo=UTC),
+        body,
+    )
+    whole, short = cloudevents.to_message(row), cloudevents.to_message(row, largest=2_000)
+    assert cloudevents.read_message(whole)[7] == body
+    assert len(short) < 1_000 and json.loads(short)["position"] == 7
+    with pytest.raises(payloads.UnreadableEvent, match="read it from the log"):
+        cloudevents.read_message(short)
