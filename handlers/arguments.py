@@ -75,8 +75,13 @@ class ProposalFields(TypedDict, total=False):
     cursor: str
 
 
-def topic_of(content: str) -> str:
-    """A topic for a memory that was given none: the beginning of its first line."""
-    lines = content.strip().splitlines()
+def topic_of(content: object) -> str:
+    """A topic for a memory that was given none: the beginning of its first line.
+
+    Anything that is no text gets a placeholder, so that the error is about the content.
+    """
+    lines = content.strip().splitlines() if isinstance(content, str) else []
     first = lines[0].strip() if lines else ""
+    if not first:
+        return "untitled"
     return first if len(first) <= 80 else first[:79].rstrip() + "…"

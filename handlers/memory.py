@@ -72,8 +72,7 @@ class AsyncMemory:
         ``key`` makes a retry safe: the same key and fields give the first result again.
         """
         arguments: dict[str, Any] = {**fields, "content": content}
-        if isinstance(content, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
-            arguments.setdefault("topic", topic_of(content) or " ")
+        arguments.setdefault("topic", topic_of(content))
         return self._noted(await self._commands.remember(self.caller, arguments, Retry(key)))
 
     async def revise(

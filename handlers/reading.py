@@ -219,6 +219,8 @@ class Reading:
 
     async def _filter(self, caller: Caller, query: _Narrowed) -> MemoryFilter | None:
         """The conditions, or None where a name was never used and nothing can match."""
+        if query.no_project and query.project is not None:
+            raise InvalidInput("no_project", "cannot be given together with project")
         references: dict[str, UUID] = {}
         for field, (column, kind) in _REFERENCES.items():
             name: str | None = getattr(query, field)
@@ -228,8 +230,6 @@ class Reading:
             if found is None:
                 return None
             references[column] = found
-        if query.no_project and "project" in references:
-            raise InvalidInput("no_project", "cannot be given together with project")
         return MemoryFilter(
             tenant=caller.tenant,
             now=self._engine.clock(),

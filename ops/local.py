@@ -12,7 +12,9 @@ from uuid import UUID
 
 import psycopg
 
+from ..domain import stated
 from ..domain.errors import InvalidInput, Misconfigured
+from ..domain.thresholds import Thresholds
 from ..handlers.blocking import BlockingMemory
 from ..handlers.caller import Caller
 from ..handlers.engine import Clock, Engine, open_engine, utc_now
@@ -156,9 +158,5 @@ def _master_key(settings: Settings, database_url: str) -> bytes:
     return load_master_key(settings.key_file, create=True)
 
 
-def _shipped(judge: str) -> Any:
-    if judge != "stated":
-        return None
-    from ..domain.stated import THRESHOLDS
-
-    return THRESHOLDS
+def _shipped(judge: str) -> Thresholds | None:
+    return stated.THRESHOLDS if judge == "stated" else None

@@ -57,7 +57,7 @@ def read_causative(reading: Reading, at: int) -> Found | None:
     after = objects.end
     while after < len(atoms) and atoms[after].text in ADVERBS:
         after += 1
-    end = caused_at(atoms, after)
+    end = caused_at(atoms, after, atoms[at].text)
     if end is None or not follows_cleanly(atoms, end):
         return None
     return (

@@ -9,7 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .mentions import GENERIC_SERIES, Identity, Key, plain_number, series_name, words_of
+from .mentions import Identity
+from .series import GENERIC_SERIES, Key, plain_number, series_name
+from .titles import words_of
 
 Kind = Literal["word", "num", "date", "month", "mark", "doc"]
 Role = Literal["", "self", "older", "other"]

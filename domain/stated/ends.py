@@ -13,12 +13,13 @@ from ..judging import JudgedMemory
 from .atoms import Atom, Names
 from .dates import Dated, date_at, dates_in
 from .lexicon import phrases, words
-from .mentions import Identity, identity_of, words_of
+from .mentions import Identity, identity_of
 from .negation import NEGATIVE, OTHERS, PIECES, any_of
 from .numbering import read_atoms
 from .phrases import DOCUMENT_NOUNS, phrase_at
-from .subjects import noun_phrase_is_text
+from .self_reference import noun_phrase_is_text
 from .text import sentences, without_quotations
+from .titles import words_of
 
 _NOBODY = Identity(frozenset(), None, frozenset(), (), frozenset(), "")
 

@@ -5,55 +5,18 @@ the record it is written in; a title names a record only when it is distinctive 
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..judging import JudgedMemory, visible
 from .lexicon import MONTHS, words
-from .text import CLAIMING
+from .series import DOCUMENT_SERIES, MENTION, NUMBER, Key, leading_key, plain_number, series_name
+from .titles import distinctive, title_in, without_claim, words_of
 
-Key = tuple[str, str]
-"""A series ("pep") and a number without leading zeros ("345")."""
-
-DOCUMENT_SERIES = words(
-    """
-    pep rfc adr eip erc bip rep xep cip nep jep kep dep tep mep gep aip lip slip sip std bcp fyi iso iec ieee
-    pdr ddr tdr madr rfd rfp prd issue ticket bug task story pr
-    """
-)
-GENERIC_SERIES = words(
-    """
-    decision record proposal document doc memo memorandum entry item standard specification spec note memory
-    policy rule guideline directive order regulation resolution circular bulletin procedure runbook minute
-    """
-)
-"""Nouns that number records in their own right ("Decision 12") or stand for a record of the writer's series."""
-_NUMBER_WORDS = frozenset({"no", "nr", "nos", "number", "numbers", "№"})
-_NOT_SERIES = MONTHS | words(
-    """
-    http https tls ssl utf sha md ip ipv sql html css xml json cpu gpu ram usb pm am utc gmt est cet pst q
-    fy h v ver version python java section sections part chapter appendix paragraph clause page line step
-    phase sprint day in of on at to by the from since until for with and or about over under than
-    """
-)
-_PLURAL = {"policies": "policy", "entries": "entry", "memories": "memory", "memoranda": "memorandum"}
-_STOPWORDS = words(
-    """
-    a an the of for to in on and or with by from at as is are be use using our we this that it not no new old
-    """
-)
-_NUMBER = r"\d{1,6}(?:[.-]\d{1,6}){0,2}[a-z]{0,4}"
-_LEAD = re.compile(
-    r"^[\W_]*(?:(?:decision|new|accepted|adopted|approved|proposed|final|title|record)\s*:\s*)?"
-    r"(?P<series>[^\W\d_]{1,24})[\s_#:№-]{0,3}(?:(?:no|nr|number)\b\.?\s*)?(?P<number>" + _NUMBER + r")"
-    r"(?![\w%])(?P<after>\s*[:.,;()\[\]–—|-]|\s*$|\s)",
-    re.IGNORECASE,
-)
 _NUMBER_LEAD = re.compile(
     r"^[\W_]*?(?P<number>0\d{1,5}(?=[\W_]|$)|(?<=#)\d{1,6}(?=\W|$)|\d{1,4}(?=[.:)]\s|\s[–—-]\s))"
 )
 _TAIL = re.compile(
-    r"(?:[(\[,:]|\s[–—-])\s*(?P<series>[^\W\d_]{1,24})[\s_#-]{0,2}(?P<number>" + _NUMBER + r")\s*[)\]]?\s*\.?\s*$",
+    r"(?:[(\[,:]|\s[–—-])\s*(?P<series>[^\W\d_]{1,24})[\s_#-]{0,2}(?P<number>" + NUMBER + r")\s*[)\]]?\s*\.?\s*$",
     re.I,
 )
 _FILE = re.compile(r"(?<![\w-])\d{3,6}-[a-z][a-z0-9-]{1,100}\.(?:md|rst|txt|adoc|html)\b", re.IGNORECASE)
@@ -63,7 +26,6 @@ _HEADER = re.compile(
     r"(?:(?P<inner>[^\W\d_]{2,8})[-_ #]?)?(?P<number>\d{1,6})[\"']?[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_MENTION = re.compile(r"(?<![\w-])(?P<series>[A-Za-z]{2,12})[\s_#-]{0,2}(?P<number>" + _NUMBER + r")(?![\w%])")
 _INTRODUCES = MONTHS | words(
     """
     a an the new newly final we our team council they python internet community editors working group adopt
@@ -116,45 +78,6 @@ class Identity:
 _RANGE = re.compile(r"\d\s?(?:[-–—]|to|through|thru)\s?\d")
 
 
-def plain_number(text: str) -> str:
-    """A number without leading zeros, its parts kept: "0005" -> "5", "2024-003" -> "2024-3"."""
-    return "-".join(part.lstrip("0") or "0" for part in re.split(r"[.-]", text.lower()))
-
-
-def series_name(word: str, also: Iterable[str] = ()) -> tuple[str, bool] | None:
-    """The series a word stands for and whether it is a plural, or None where it is no series word."""
-    lower = word.lower()
-    if lower in also or lower in DOCUMENT_SERIES or lower in GENERIC_SERIES:
-        return lower, False
-    if lower in _PLURAL:
-        return _PLURAL[lower], True
-    if lower[-1] == "s" and ((stem := lower[:-1]) in also or stem in DOCUMENT_SERIES or stem in GENERIC_SERIES):
-        return stem, True
-    if lower in _NOT_SERIES:
-        return None
-    if word.isascii() and word.isupper() and 2 <= len(word) <= 8:
-        return lower, False
-    if len(word) >= 4 and word[-1] == "s" and word[:-1].isupper() and lower[:-1] not in _NOT_SERIES:
-        return lower[:-1], True
-    return None
-
-
-def is_number_word(word: str) -> bool:
-    """Whether a word only announces a number ("no.", "number")."""
-    return word in _NUMBER_WORDS
-
-
-def words_of(text: str) -> tuple[str, ...]:
-    """Words and numbers of a text, case-folded; "v1.1" is three of them, however it is written."""
-    return tuple(re.findall(r"[^\W\d_]+|\d+", text.casefold()))
-
-
-def distinctive(title: tuple[str, ...]) -> bool:
-    """Whether a title names one record: at least two words that mean something, ten characters in all."""
-    telling = [word for word in title if word not in _STOPWORDS and len(word) > 1]
-    return len(telling) >= 2 and sum(map(len, title)) >= 10 and len(title) <= 40
-
-
 def identity_of(memory: JudgedMemory) -> Identity:
     """What a memory is called, read from its topic, the head of its content, its tags and its project."""
     topic = visible(memory.topic).strip()
@@ -162,7 +85,7 @@ def identity_of(memory: JudgedMemory) -> Identity:
     keys: list[Key] = []
     numbers: set[str] = set()
     title = topic
-    if (lead := _lead(topic)) is not None:
+    if (lead := leading_key(topic)) is not None:
         keys.append(lead[0])
         title = topic[lead[1] :]
     elif (bare := _NUMBER_LEAD.match(topic)) is not None:
@@ -190,10 +113,10 @@ def identity_of(memory: JudgedMemory) -> Identity:
     files = {
         found.group().lower().rsplit(".", 1)[0] for place in (topic, *labels) for found in _FILE.finditer(place)
     }
-    words = words_of(_without_claim(title))
+    words = words_of(without_claim(title))
     named = distinctive(words)
     if not named:
-        words = _title_in(head, keys)
+        words = title_in(head, keys)
     return Identity(
         keys=frozenset(keys),
         series=keys[0][0] if keys else None,
@@ -203,58 +126,6 @@ def identity_of(memory: JudgedMemory) -> Identity:
         uid=str(memory.memory_id),
         title_of_content=not named,
     )
-
-
-def _lead(text: str) -> tuple[Key, int] | None:
-    """A key at the very start of a text, and where it ends."""
-    found = _LEAD.match(text)
-    if found is None:
-        return None
-    word = found["series"]
-    known = series_name(word)
-    if known is None:
-        # An unknown word is a series only where a mark sets the number off as a label: "Beschluss 12: …".
-        if (
-            word.lower() in _NOT_SERIES
-            or len(word) < 3
-            or found["after"].strip() not in (":", "–", "—", "-", "|", ".")
-        ):
-            return None
-        known = (word.lower(), False)
-    return (known[0], plain_number(found["number"])), found.end("number")
-
-
-def _without_claim(title: str) -> str:
-    """A title without what it says of another record: "Metadata 1.2 (replaces PEP 314)" -> "Metadata 1.2"."""
-    claim = CLAIMING.search(title)
-    if claim is None or all(series_name(found["series"]) is None for found in _MENTION.finditer(title)):
-        return title
-    return re.split(r"[(\[;–—|]|\s-\s|\.\s", title[: claim.start()])[0]
-
-
-_TITLE_RUN = re.compile(
-    r"[A-Z][\w'’/.-]*(?:[ \t]+(?:\(?[A-Z][\w'’/.)-]*|\d[\w.]*|for|of|in|the|and|to|a|an|with|on|from|by))*"
-)
-
-
-def _title_in(head: str, keys: list[Key]) -> tuple[str, ...]:
-    """The title at the head of a content whose topic has none: its first run of capitalised words.
-
-    Three telling words at least, so that a person's name is no title; and no wording of an ending.
-    """
-    lead = _lead(head)
-    start = lead[1] if lead is not None and lead[0] in keys else 0
-    found = _TITLE_RUN.match(head[start:].lstrip(" \t\n:,.;–—-(\"“”'*_"))
-    if found is None or CLAIMING.search(found.group()):
-        return ()
-    if any(series_name(named["series"]) is not None for named in _MENTION.finditer(found.group())):
-        return ()
-    run = list(words_of(found.group()))
-    while run and run[-1] in _STOPWORDS:
-        run.pop()
-    telling = [word for word in run if len(word) > 3 and word not in _STOPWORDS]
-    dated = any(word in MONTHS for word in run)
-    return tuple(run) if len(telling) >= 3 and len(run) <= 20 and not dated else ()
 
 
 def _series_hint(memory: JudgedMemory) -> str | None:
@@ -277,7 +148,7 @@ def _content_keys(head: str, topic: str) -> list[Key]:
         series = (header["inner"] or header["series"]).lower()
         if series not in ("number", "id"):
             return [(series, plain_number(header["number"]))]
-    for found in _MENTION.finditer(head):
+    for found in MENTION.finditer(head):
         known = series_name(found["series"])
         if known is None or known[1]:
             continue

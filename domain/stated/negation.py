@@ -56,10 +56,11 @@ REPORT = words(
 )
 SAID = words(
     """
-    plan planned idea intention intended hope hoped theory paper least mind aim meant said says say think
-    thinks thought claims claimed claim according allegedly reportedly supposedly apparently perhaps maybe
-    probably possibly hopefully presumably believe believes guess suppose eventually someday later soon
-    tomorrow seemingly arguably potentially tentatively
+    kind sort less speak hear insists rumour rumor citation needed plan planned idea intention intended hope
+    hoped theory paper least mind aim meant said says say think thinks thought claims claimed claim
+    according allegedly reportedly supposedly apparently perhaps maybe probably possibly hopefully
+    presumably believe believes guess suppose eventually someday later soon tomorrow seemingly arguably
+    potentially tentatively
     """
 )
 """Hedges and reports that may follow a claim ("This replaces ADR-5, Ben says")."""

@@ -5,7 +5,7 @@ from .negation import CONDITION, MOOD, OTHERS, REPORT, any_of
 from .objects import read_objects
 from .phrases import ADVERBS, AUXILIARIES, IN_FORCE, phrase_at
 from .reading import Found, Reading, found_as, has_text, subject_group
-from .restrictions import follows_cleanly
+from .restrictions import follows_cleanly, is_scoped
 
 NOT_NOW = phrases("no longer | ceases to | cease to | ceases | any more | anymore | any longer")
 _ANY_MORE = phrases("any more | anymore | any longer")
@@ -20,7 +20,7 @@ _STILL_NOT = _NOT | words("does do is are in the has have")
 def read_no_longer(reading: Reading, at: int) -> Found | None:
     """The record that a sentence says is no longer followed."""
     atoms = reading.atoms
-    if any(atom.role == "other" for atom in atoms):
+    if any(atom.role == "other" for atom in atoms) or is_scoped(atoms[:at]):
         return None
     last = at - 1
     while last >= 0 and (

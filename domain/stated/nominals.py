@@ -8,8 +8,9 @@ from .negation import ABSENT, CONDITION, MOOD, NEGATIVE, OTHERS, REPORT, any_of
 from .objects import Objects, read_objects
 from .phrases import ADOPTED_TO, ADVERBS, ANNOUNCING, DOCUMENT_NOUNS, phrase_at
 from .reading import Found, Reading, found_as, means_text
-from .restrictions import follows_cleanly
-from .subjects import speaks_for_itself, subject_is_text
+from .restrictions import follows_cleanly, is_scoped
+from .self_reference import speaks_for_itself
+from .subjects import subject_is_text
 
 IN_PLACE_OF = phrases(
     """
@@ -30,6 +31,8 @@ def read_in_place(reading: Reading, at: int) -> Found | None:
     zone, rest = atoms[:at], atoms[objects.end :]
     opening = all(atom.kind == "mark" for atom in zone)
     if not follows_cleanly(atoms, objects.end, free=opening):
+        return None
+    if is_scoped(zone):
         return None
     for side in (zone, rest):
         if any_of(side, CONDITION, REPORT, NEGATIVE, MOOD, OTHERS, _HABIT) or any(a.role == "other" for a in side):
@@ -118,7 +121,9 @@ def read_nominal(reading: Reading, at: int) -> Found | None:
     else:
         return None
     zone = atoms[:start]
-    if any_of(zone, CONDITION, REPORT, NEGATIVE, MOOD, OTHERS, ABSENT):
+    if any_of(zone, CONDITION, REPORT, NEGATIVE, MOOD, OTHERS, ABSENT) or is_scoped(zone):
+        return None
+    if any_of(atoms[end:], NEGATIVE):
         return None
     opening = all(a.kind == "mark" for a in zone)
     named_after = phrase_at(atoms, end, ("is",), (":",))

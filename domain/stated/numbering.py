@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from .atoms import Atom, Names, Role, find_named, read_tokens
 from .dates import MONTH_NAMES
 from .lexicon import words
-from .mentions import is_number_word, plain_number, series_name
+from .series import is_number_word, plain_number, series_name
 
 _RANGE_MARKS = frozenset({"-", "–", "—", "to", "through", "thru"})
 _LIST_WORDS = frozenset({",", "and", "&", "/", "plus"})

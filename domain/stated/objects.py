@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .atoms import Atom, Names, Naming
-from .mentions import plain_number
-from .negation import CONDITION, MOOD, NEGATIVE, PARTIAL, PLACES, STAYS, any_of
+from .negation import CONDITION, MOOD, NEGATIVE, PARTIAL, PLACES, SAID, STAYS, any_of
 from .numbering import ends_number
 from .phrases import DOCUMENT_NOUNS, EARLIER, OBJECT_FILLERS, TITLE_LINKS, phrase_at
+from .series import plain_number
 
 _OPEN, _CLOSE = "([{", ")]}"
 _QUOTES = frozenset("\"'“”‘’«»„`")
@@ -88,7 +88,10 @@ def _skip_apposition(atoms: Sequence[Atom], at: int) -> int | None:
         named_next = at + 1 < len(atoms) and atoms[at + 1].kind == "doc" and atoms[at + 1].naming == "title"
         if atom.kind == "mark" and atom.text in _OPEN:
             close = closing(atoms, at)
-            if any_of(atoms[at:close], PARTIAL, PLACES, CONDITION, MOOD, NEGATIVE, STAYS):
+            inside = atoms[at:close]
+            if any_of(inside, PARTIAL, PLACES, CONDITION, MOOD, NEGATIVE, STAYS, SAID):
+                return None
+            if any(atom.text == "?" for atom in inside):
                 return None
             at = close + 1
         elif atom.kind == "doc" and atom.naming == "title" and atom.role == atoms[at - 1].role:

@@ -8,8 +8,8 @@ from .negation import CONDITION, MOOD, NEGATIVE, OTHERS, REPORT, any_of
 from .objects import read_objects
 from .phrases import ADVERBS, AUXILIARIES, TIME_NOUNS, YIELDS, ended_at, phrase_at
 from .reading import Found, Reading, found_as, it_is_text, means_text, subject_group
-from .restrictions import follows_cleanly
-from .subjects import speaks_for_itself
+from .restrictions import follows_cleanly, is_scoped
+from .self_reference import speaks_for_itself
 
 _BY_THE_TEXT = phrases(
     """
@@ -21,6 +21,7 @@ _IN_ITS_FAVOUR = phrases("in its favour | in its favor")
 _WITH_THE_TEXT = phrases("with this | by this | with it | as of today")
 _OVER_HERE = phrases("ends here | end here | lapses herewith | ends herewith | stops here")
 OVER_HERE_FIRST = words("ends end lapses stops")
+_ALL = words("all both")
 _AGENTLESS = words("by through with")
 
 
@@ -38,7 +39,7 @@ def read_passive(reading: Reading, at: int) -> Found | None:
         return None
     stop = ended or at + 1
     zone = atoms[:at]
-    if any_of(zone, CONDITION, REPORT, NEGATIVE, MOOD):
+    if any_of(zone, CONDITION, REPORT, NEGATIVE, MOOD) or is_scoped(zone):
         return None
     end = _agent(reading, stop, zone) if yields is None else means_text(reading, yields, zone)
     listed = _labelled_list(reading, at, end or stop, agent=end is not None)
@@ -46,7 +47,9 @@ def read_passive(reading: Reading, at: int) -> Found | None:
         return listed
     last = at - 1
     helpers: list[str] = []
-    while last >= 0 and (atoms[last].text in AUXILIARIES or atoms[last].text in ADVERBS):
+    while last >= 0 and (
+        atoms[last].text in AUXILIARIES or atoms[last].text in ADVERBS or atoms[last].text in _ALL
+    ):
         helpers.append(atoms[last].text)
         last -= 1
     subject = subject_group(reading, last, with_agent=end is not None)

@@ -83,7 +83,7 @@ CAUSES: dict[str, Form] = {
 _CAUSED = phrases(
     """
     obsolete | void | redundant | moot | superfluous | invalid | history | withdrawn | retired | closed |
-    superseded | replaced | dead | unnecessary | defunct | ended | abolished | revoked | aside | null and void
+    superseded | replaced | dead | unnecessary | defunct | ended | abolished | revoked | null and void
     | to rest | to an end | to history | into retirement | out of force | out of use | out of effect | as
     superseded | as replaced | as obsolete | as retired | as withdrawn | as closed
     """
@@ -119,9 +119,9 @@ IN_FORCE = words(
 )
 ADVERBS = words(
     """
-    also now hereby herewith thereby therefore thus hence fully completely entirely wholly formally officially
-    explicitly expressly directly simply then finally altogether outright immediately thereafter already
-    permanently definitively consequently accordingly totally today henceforth hereafter again all both
+    also now hereby herewith thereby therefore thus hence fully completely entirely wholly formally
+    officially explicitly expressly directly simply then finally altogether outright immediately thereafter
+    already permanently definitively consequently accordingly totally today henceforth hereafter again
     """
 )
 AUXILIARIES = words(
@@ -206,9 +206,14 @@ def cause_at(atoms: Sequence[Atom], at: int) -> Form | None:
     return CAUSES.get(atoms[at].text) if atoms[at].kind == "word" else None
 
 
-def caused_at(atoms: Sequence[Atom], at: int) -> int | None:
+def caused_at(atoms: Sequence[Atom], at: int, verb: str) -> int | None:
     """Index after what a verb of making makes of a record."""
+    if verb in _PUTS and at < len(atoms) and atoms[at].text == "aside":
+        return at + 1
     return phrase_at(atoms, at, *_CAUSED)
+
+
+_PUTS = words("set sets setting put puts putting")
 
 
 def phrase_at(atoms: Sequence[Atom], at: int, *phrases: tuple[str, ...]) -> int | None:

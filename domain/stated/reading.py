@@ -9,7 +9,9 @@ from .atoms import Atom, Names
 from .lexicon import words
 from .negation import NEGATIVE, OTHERS, PARTIAL, any_of
 from .objects import Objects, read_objects
-from .phrases import DOCUMENT_NOUNS, OBJECT_FILLERS, TIME_NOUNS, TITLE_LINKS
+from .phrases import DOCUMENT_NOUNS, OBJECT_FILLERS, TITLE_LINKS, phrase_at
+from .restrictions import is_scoped
+from .self_reference import ACTING_NOUNS
 
 Wording = Literal[
     "field", "active", "participle", "purpose", "passive", "nominal", "in_place", "causative", "no_longer",
@@ -45,9 +47,10 @@ def found_as(wording: Wording, objects: Objects) -> Found:
     return Found(wording, objects.naming == "title", objects.start, objects.end)
 
 
+_HAD = words("been had its served done")
 _WAS_ONLY = words(
     """
-    is was were had has served proved turned aged worked became held applied stood lasted
+    is was were served proved turned aged worked became held applied stood lasted
     """
 )
 
@@ -55,12 +58,20 @@ _WAS_ONLY = words(
 def is_about_older(atoms: Sequence[Atom]) -> bool:
     """Whether a clause only says of the older record what it was: "PEP 314 was too narrow"."""
     docs = [n for n, atom in enumerate(atoms) if atom.kind == "doc" and atom.role != "self"]
-    if not docs or any(atoms[n].role != "older" for n in docs) or not begins_clause(atoms, docs[0]):
+    if (
+        not docs
+        or is_scoped(atoms)
+        or any(atoms[n].role != "older" for n in docs)
+        or not begins_clause(atoms, docs[0])
+    ):
         return False
     after = docs[-1] + 1
     if docs[0] and atoms[docs[0] - 1].text in ("because", "since", "as"):
         return True
-    return after < len(atoms) and (atoms[after].text in _WAS_ONLY or atoms[after].kind == "mark")
+    if after >= len(atoms):
+        return False
+    had = atoms[after].text in ("had", "has") and after + 1 < len(atoms) and atoms[after + 1].text in _HAD
+    return had or atoms[after].text in _WAS_ONLY or atoms[after].kind == "mark"
 
 
 def it_is_text(reading: Reading, zone: Sequence[Atom]) -> bool:
@@ -93,7 +104,10 @@ def means_text(reading: Reading, at: int, zone: Sequence[Atom]) -> int | None:
         if end < len(atoms) and atoms[end].kind == "doc":
             return end + 1 if atoms[end].role == "self" else None
         if atom.text == "this":
-            return None if inner and inner[-1].text in TIME_NOUNS else end
+            if phrase_at(atoms, end, ("and", "that")) is not None:
+                return None
+            own = bool(inner) and (inner[-1].text in ACTING_NOUNS or inner[-1].text in reading.names.series)
+            return end if not inner or own else None
         first, last = (inner[0].text, inner[-1].text) if inner else ("", "")
         return end if first in ("present", "new", "current") and last in DOCUMENT_NOUNS else None
     if atom.text == "it":

@@ -6,7 +6,8 @@ from itertools import pairwise
 from .atoms import Atom
 from .dates import MONTH_NAMES, dates_in
 from .lexicon import words
-from .negation import CONDITION, NEGATIVE, PARTIAL, PLACES, SAID, STAYS, UNDONE, any_of
+from .negation import CONDITION, NEGATIVE, PARTIAL, PIECES, PLACES, SAID, STAYS, UNDONE, any_of
+from .phrases import phrase_at
 
 _MAY_FOLLOW = words(
     """
@@ -16,7 +17,10 @@ _MAY_FOLLOW = words(
     together wholesale forever included
     """
 )
-_AS_LIMITS = words("far regards to concerns long soon if though regarding")
+_AS_MAY_FOLLOW = words("of from agreed decided part")
+_CAPACITIES = words(
+    "standard rule basis reference policy specification definition default guideline norm way format"
+)
 _ALL_USES = words("purposes uses cases intents projects time")
 _REASONS = words("because since")
 _TURNS = words("but however though although except unless until only if yet")
@@ -34,6 +38,8 @@ def follows_cleanly(atoms: Sequence[Atom], at: int, *, free: bool = False, purpo
     if not rest:
         return True
     if any_of(rest, CONDITION, SAID, STAYS, UNDONE) or _restricts(rest) or _turns(rest) or _is_period(rest):
+        return False
+    if any(atom.text == "?" or phrase_at(rest, n, ("in", "a", "way")) for n, atom in enumerate(rest)):
         return False
     return free or _first_follows(atoms, at, purpose)
 
@@ -75,6 +81,9 @@ def _restricts(rest: Sequence[Atom]) -> bool:
 
 def _turns(rest: Sequence[Atom]) -> bool:
     """ "…, but never took effect": a turn with a negation takes the ending back."""
+    last = next((atom.text for atom in reversed(rest) if atom.kind == "word"), "")
+    if last in ("not", "nope", "never", "no"):
+        return True
     turn = next((place for place, atom in enumerate(rest) if atom.text in _TURNS), None)
     return turn is not None and any_of(rest[turn:], NEGATIVE)
 
@@ -121,7 +130,9 @@ def _first_follows(atoms: Sequence[Atom], at: int, purpose: bool) -> bool:
         case "at":
             return after in ("once", "last")
         case "as":
-            return after not in _AS_LIMITS
+            if after in ("a", "an", "the", "our"):
+                return any(atom.text in _CAPACITIES for atom in atoms[at + 2 : at + 6])
+            return after in _AS_MAY_FOLLOW
         case "with" | "by":
             return after not in ("regard", "respect", "reference") and _only_self(atoms[at:])
         case "to":
@@ -134,3 +145,29 @@ def _first_follows(atoms: Sequence[Atom], at: int, purpose: bool) -> bool:
 
 def _only_self(atoms: Sequence[Atom]) -> bool:
     return not any(atom.kind == "doc" and atom.role != "self" for atom in atoms)
+
+
+_SCOPES = words(
+    "for on in within during under to where at among between inside outside across per throughout over"
+)
+_NO_SCOPE = words(
+    "view light short sum consequence addition response replacing turn future force effect use lieu place this"
+)
+
+
+def is_scoped(zone: Sequence[Atom]) -> bool:
+    """Whether a sentence opens with where or for whom it holds: "For wheels, …", "On Windows …", "Had it …"."""
+    start = next((n for n, atom in enumerate(zone) if atom.kind != "mark"), -1)
+    if start < 0:
+        return False
+    first = zone[start].text
+    if first in ("had", "were", "should"):
+        return True
+    following = zone[start + 1] if start + 1 < len(zone) else None
+    if first not in _SCOPES or following is None:
+        return False
+    dated = following.kind in ("num", "date", "month", "doc") or following.text in MONTH_NAMES
+    if first == "to" and following.text == "be":
+        return False
+    parted = following.text == "this" and any_of(zone[start + 2 : start + 3], PIECES)
+    return parted or not (dated or following.text in _NO_SCOPE)

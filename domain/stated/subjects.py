@@ -4,30 +4,24 @@ from collections.abc import Sequence
 
 from .atoms import Atom
 from .lexicon import words
-from .negation import ABSENT, CONDITION, MOOD, NEGATIVE, OTHERS, PARTIAL, PIECES, REPORT, any_of
-from .phrases import (
-    ADOPTED_TO,
-    ADVERBS,
-    ANNOUNCING,
-    AUXILIARIES,
-    DOCUMENT_NOUNS,
-    PRONOUNS,
-    RECORD_NOUNS,
-    RELATIVES,
-    TIME_NOUNS,
-    Form,
+from .negation import ABSENT, CONDITION, MOOD, NEGATIVE, OTHERS, PARTIAL, REPORT, any_of
+from .phrases import ADOPTED_TO, ADVERBS, AUXILIARIES, DOCUMENT_NOUNS, PRONOUNS, RECORD_NOUNS, Form
+from .restrictions import is_scoped
+from .self_reference import (
+    is_announcement,
+    noun_phrase_is_text,
+    only_announces,
+    opening,
+    opens_clause,
+    speaks_for_itself,
 )
 
 _BOUNDARY = frozenset(",;:—–-(|•[.!")
 _STRONG = frozenset(";:—–(")
 _QUOTES = frozenset("\"'“”‘’«»„`")
 _CONJUNCTIONS = words("and but so then thus hence therefore because")
-_LEADS = words(
-    """
-    with from as of on in hereby herewith today now hence thus so therefore after here
-    """
-)
-_SPAN = 60
+_NO_SUBJECT_AFTER = words("from in like than with to on about under or")
+_OF_WHICH = words("publication adoption acceptance approval")
 
 
 def subject_is_text(atoms: Sequence[Atom], verb: int, form: Form, *, after_other: bool = False) -> bool:
@@ -37,7 +31,7 @@ def subject_is_text(atoms: Sequence[Atom], verb: int, form: Form, *, after_other
     mean that record.
     """
     zone = atoms[:verb]
-    if any_of(zone, CONDITION, REPORT, ABSENT) or _is_for_a_while(zone) or (zone and zone[0].text == "had"):
+    if any_of(zone, CONDITION, REPORT, ABSENT) or _is_for_a_while(zone) or is_scoped(zone):
         return False
     at = verb - 1
     helpers: list[str] = []
@@ -96,7 +90,7 @@ def _base_subject(atoms: Sequence[Atom], at: int) -> bool:
         return True
     if atoms[at].text == "to":
         before = at - 1
-        while before > 0 and atoms[before].text not in ADOPTED_TO and _is_announcement(atoms[before]):
+        while before > 0 and atoms[before].text not in ADOPTED_TO and is_announcement(atoms[before]):
             before -= 1
         return before >= 0 and atoms[before].text in ADOPTED_TO and (before == 0 or speaks_for_itself(atoms[:at]))
     return at > 0 and atoms[at - 1].text == "these" and atoms[at].text in DOCUMENT_NOUNS
@@ -109,22 +103,11 @@ def _ends_in_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
         return _bracketed(atoms, at, after_other)
     if atom.kind == "doc":
         before = atoms[at - 1].text if at else ""
-        if atom.role != "self" or before in (
-            "from",
-            "in",
-            "like",
-            "than",
-            "with",
-            "to",
-            "on",
-            "about",
-            "under",
-            "or",
-        ):
+        if atom.role != "self" or before in _NO_SUBJECT_AFTER:
             return False
-        return before != "of" or (
-            at > 1 and atoms[at - 2].text in ("publication", "adoption", "acceptance", "approval")
-        )
+        if before == "of":
+            return at > 1 and atoms[at - 2].text in _OF_WHICH
+        return opens_clause(atoms, at)
     if atom.kind == "mark":
         if atom.text in _QUOTES:
             return at > 0 and _ends_in_text(atoms, at - 1, after_other)
@@ -132,16 +115,20 @@ def _ends_in_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
     if atom.text in ("which", "that"):
         return _antecedent_is_text(atoms, at - 1, after_other)
     if atom.text in _CONJUNCTIONS:
+        if atom.text == "but" and at and atoms[at - 1].text == "all":
+            return False  # "It all but replaces PEP 314"
         return not after_other and speaks_for_itself(atoms[:at], joined=True)
     if atom.text in PRONOUNS:
+        if not opens_clause(atoms, at):
+            return False
         colon = next((n for n in range(at - 1, -1, -1) if atoms[n].text == ":"), -1)
         if colon > 0 and not speaks_for_itself(atoms[:colon]):
             return False  # "In the words of one reader: it replaces …"
         if atom.text == "it":
             roles = [a.role for a in atoms[:at] if a.kind == "doc"]
             return roles[-1] == "self" if roles else not after_other
-        return not any_of(atoms[max(0, at - 2) : at], frozenset({"than", "like", "about", "of", "for", "unlike"}))
-    return noun_phrase_is_text(atoms, at) or _only_announces(atoms[: at + 1]) or _is_described(atoms[: at + 1])
+        return True
+    return noun_phrase_is_text(atoms, at) or only_announces(atoms[: at + 1]) or _is_described(atoms[: at + 1])
 
 
 _PREPOSITIONS = words("by of from on for in about")
@@ -163,7 +150,7 @@ def _is_described(zone: Sequence[Atom]) -> bool:
 
 
 def _bracketed(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
-    opened = _opening(atoms, at)
+    opened = opening(atoms, at)
     roles = [a.role for a in atoms[opened + 1 : at] if a.kind == "doc"]
     if opened < 0 or any(role != "self" for role in roles):
         return False
@@ -172,51 +159,18 @@ def _bracketed(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
     return opened > 0 and _ends_in_text(atoms, opened - 1, after_other)
 
 
-def _opening(atoms: Sequence[Atom], at: int) -> int:
-    """Index of the bracket that the one at ``at`` closes, or -1."""
-    depth = 0
-    for place in range(at, max(-1, at - _SPAN), -1):
-        depth += (atoms[place].text == ")") - (atoms[place].text == "(")
-        if depth == 0:
-            return place
-    return -1
-
-
-def _only_announces(zone: Sequence[Atom]) -> bool:
-    return all(_is_announcement(atom) for atom in zone)
-
-
-def _is_announcement(atom: Atom) -> bool:
-    if atom.kind == "doc":
-        return atom.role == "self"
-    return atom.kind != "word" or atom.text in ANNOUNCING
-
-
-def noun_phrase_is_text(atoms: Sequence[Atom], at: int) -> bool:
-    """ "this release", "the present memo", "our new decision", ending at ``at``."""
-    head = atoms[at].text
-    if atoms[at].kind != "word" or head in PIECES or head in OTHERS:
-        return False
-    known = False
-    for place in range(at - 1, max(-1, at - 5), -1):
-        word = atoms[place].text
-        if atoms[place].kind != "word" or word in OTHERS:
-            break
-        if word == "this":
-            return head not in TIME_NOUNS
-        known = known or (word in ("present", "new", "our", "my", "current", "above") and head in DOCUMENT_NOUNS)
-    return known
-
-
 def _antecedent_is_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bool:
     """Whether "which" or "that" refers back to the text: "a decision of May 2005, which …"."""
     while at >= 0 and atoms[at].text == ",":
         at -= 1
     if at < 0:
         return False
-    if atoms[at].kind == "doc" or atoms[at].text == ")":
+    if atoms[at].kind == "doc":
+        before = atoms[at - 1].text if at else ""
+        return atoms[at].role == "self" and before not in _NO_SUBJECT_AFTER and before != "of"
+    if atoms[at].text == ")":
         return _ends_in_text(atoms, at, after_other)
-    if noun_phrase_is_text(atoms, at) or _only_announces(atoms[: at + 1]):
+    if noun_phrase_is_text(atoms, at) or only_announces(atoms[: at + 1]):
         return True
     start = next((n for n in range(at, max(-1, at - 12), -1) if atoms[n].text in ("a", "an", "the")), -1)
     if (
@@ -230,47 +184,3 @@ def _antecedent_is_text(atoms: Sequence[Atom], at: int, after_other: bool) -> bo
     if start == 0:
         return True
     return atoms[start - 1].text in ("is", "as", ":", ",", "—", "–", ";", "(") and speaks_for_itself(atoms[:start])
-
-
-def speaks_for_itself(zone: Sequence[Atom], *, joined: bool = False) -> bool:
-    """Whether a clause without a subject of its own, after this zone, has the text itself as its subject.
-
-    ``joined`` is for "… and replaces", where a third record may end the zone as an object of the first verb.
-    """
-    roles = [atom.role for atom in zone if atom.kind == "doc"]
-    if roles:
-        if roles[0] != "self":
-            return False
-        third = any(role != "self" for role in roles)
-        if third and (any_of(zone, RELATIVES) or (not joined and zone[-1].role in ("other", "older"))):
-            return False
-        first = next(n for n, atom in enumerate(zone) if atom.kind == "doc")
-        return not any_of(zone[:first], OTHERS)
-    return _only_announces(zone) or _starts_with_text(zone) or _is_adopted(zone)
-
-
-_ADOPTED = words("adopted accepted approved issued published ratified passed enacted")
-
-
-def _is_adopted(zone: Sequence[Atom]) -> bool:
-    """ "The council adopted it on 28 April 2005, …": what follows is said of what was adopted."""
-    return not any_of(zone, OTHERS, RELATIVES) and any(
-        atom.text in _ADOPTED and place + 1 < len(zone) and zone[place + 1].text in ("it", "this")
-        for place, atom in enumerate(zone)
-    )
-
-
-def _starts_with_text(zone: Sequence[Atom]) -> bool:
-    """Whether a zone begins with the text as its subject: "this", "we", "after review, we"."""
-    start = True
-    for place, atom in enumerate(zone):
-        if atom.kind == "mark":
-            start = start or atom.text in ",;:—–"
-            continue
-        if start and atom.text in ("we", "i", "it", "our", "this", "hereby", "herewith", "here"):
-            following = zone[place + 1].text if place + 1 < len(zone) else ""
-            return not (atom.text == "this" and following in TIME_NOUNS)
-        if start and atom.text in OTHERS:
-            return False
-        start = start and (atom.text in _LEADS or atom.kind != "word")
-    return False

@@ -11,6 +11,9 @@ from .session import Session
 
 app = typer.Typer(
     name="lethelog",
+    help="Long-term memory for AI agents that forgets on the record.\n\n"
+    "Servers start by themselves when a command needs them, and stop when nobody uses them; `lethelog up` keeps "
+    "them up. Every command takes --json.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -35,7 +38,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=app.info.help)
 def lethelog(
     context: typer.Context,
     data_dir: Annotated[
@@ -55,11 +58,7 @@ def lethelog(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Long-term memory for AI agents that forgets on the record.
-
-    Servers start by themselves when a command needs them, and stop when nobody uses them; `lethelog up` keeps
-    them up. Every command takes --json.
-    """
+    """Everything that stands before the verb."""
     session = context.ensure_object(Session)
     session.data_dir, session.tenant, session.actor = data_dir, tenant, actor
 

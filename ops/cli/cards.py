@@ -19,6 +19,11 @@ SIDE_BY_SIDE = 100
 _LINES = 12
 _BAR = 24
 _ACTION_STYLE = {"archive": "yellow", "supersede": "cyan", "conflict": "red", "keep": "green"}
+_TELLING = (
+    *("action", "probability", "threshold", "unselected", "quote", "reason", "comment", "because", "memory_type"),
+    *("scope", "tags", "trust", "core", "pinned", "edge", "predecessor", "successor", "related_id", "proposal"),
+    *("effects", "lifted", "refuted_memory", "plan_id"),
+)
 _ACTION_SAYS = {
     "archive": "put the memory away",
     "supersede": "let the newer memory replace the older",
@@ -34,7 +39,7 @@ def memory_card(view: "MemoryView") -> RenderableType:
         if name in ("content", "topic") or value is None or value is False or value in ((), {}):
             continue
         table.add_row(name.replace("_", " "), safe(_said(value)))
-    return Group(safe(one_line(view.topic), "bold"), table, Text(), safe(view.content))
+    return Group(*_heading(view), table, Text(), safe(view.content))
 
 
 def pass_table(view: "PassView") -> RenderableType:
@@ -48,7 +53,8 @@ def pass_table(view: "PassView") -> RenderableType:
     table.add_row("requested", f"{moment(view.requested_at)} by {view.trigger}")
     if view.judge is not None:
         table.add_row("judge", safe(view.judge))
-        table.add_row("embedding", safe(f"{view.embedding_model}, floor {view.floor:g}"))
+    if view.embedding_model is not None:
+        table.add_row("embedding", safe(f"{view.embedding_model}, floor {view.floor or 0:g}"))
     table.add_row("questions", f"{view.items} ({view.stale_singles} stale, {view.pairs} pairs qualified)")
     if view.phase == "completed":
         table.add_row("judged", f"{view.judged}" + (f", {view.refused} refused" if view.refused else ""))
@@ -127,8 +133,9 @@ def history_lines(found: "History") -> Iterator[RenderableType]:
         yield head
         if entry.new is not None and entry.new != entry.old:
             yield Text("         ").append_text(safe(one_line(entry.new)))
-        if entry.detail:
-            yield Text("         ").append_text(safe(_details(entry.detail), "dim"))
+        details = _details(entry.detail)
+        if details:
+            yield Text("         ").append_text(safe(details, "dim"))
 
 
 def chain_lines(chain: "Chain") -> Iterator[RenderableType]:
@@ -158,10 +165,17 @@ def _side(
     if view.pinned or view.verified:
         facts += ", pinned" * view.pinned + ", verified" * view.verified
     return Panel(
-        Group(Text(str(view.id), "dim"), Text(facts, "dim"), safe(one_line(view.topic), "bold"), body),
+        Group(Text(str(view.id), "dim"), Text(facts, "dim"), *_heading(view), body),
         title=name,
         title_align="left",
     )
+
+
+def _heading(view: "MemoryView") -> list[Text]:
+    """The topic, where it is more than the beginning of the text."""
+    topic = one_line(view.topic)
+    repeated = one_line(view.content).startswith(topic.removesuffix("…"))
+    return [] if repeated else [safe(topic, "bold")]
 
 
 def _mark_quote(body: Text, quote: str | None) -> None:
@@ -193,7 +207,12 @@ def _counts(counts: Mapping[str, int]) -> Text:
 
 
 def _details(detail: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}: {one_line(_said(value))}" for name, value in detail.items())
+    """What tells something about an event; all of it is in ``--json``."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {one_line(_said(detail[name]))}"
+        for name in _TELLING
+        if detail.get(name) not in (None, False, "", [], {})
+    )
 
 
 def _said(value: object) -> str:
@@ -201,6 +220,6 @@ def _said(value: object) -> str:
         return moment(value)
     if isinstance(value, tuple | list):
         return ", ".join(_said(one) for one in cast(Sequence[object], value))
-    if value is True:
-        return "yes"
-    return str(value)
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return "yes" if value is True else str(value)

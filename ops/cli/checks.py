@@ -163,7 +163,9 @@ def check_judge(settings: "Settings") -> Check:
         judge = open_judge(settings.judge, systemone=settings.systemone())
         shipped = None
         if judge.name == "stated":
-            from ...domain.stated import THRESHOLDS as shipped
+            from ...domain.stated import THRESHOLDS
+
+            shipped = THRESHOLDS
         thresholds = thresholds_for(
             judge.identity,
             file=settings.judge_thresholds,

@@ -69,7 +69,8 @@ def run(
         return
     from ...handlers.workers import ALL_ROLES
 
-    with session.open(ALL_ROLES) as memory:
+    # Also beside a background worker: that one may have another judge, and two share the work.
+    with session.open(() if no_wait else ALL_ROLES) as memory:
         if scheduled:
             found = _request_scheduled(session, memory)
             if found is None:

@@ -188,10 +188,12 @@ def explain(
 
 def _any(memory: "Memory", one_id: str) -> Any:
     """Whatever has this id: an id says what it is of."""
-    from ...domain.errors import WrongKind
+    from ...domain.errors import InvalidInput, WrongKind
 
     try:
         return memory.get(one_id)
+    except InvalidInput as error:
+        raise InvalidInput("id", error.problem) from None
     except WrongKind as error:
         if error.details.get("kind") == "proposal":
             return memory.proposal(one_id)

@@ -47,7 +47,7 @@ class _Running:
 
     def run(self) -> int:
         """The exit status. Only trouble with the output comes through as an exception."""
-        from typer.exceptions import Abort, TyperException
+        from typer import Abort
         from typer.main import get_command
 
         from .app import app
@@ -62,8 +62,6 @@ class _Running:
             return status if isinstance(status, int) else DONE
         except LethelogError as error:
             return self._report(error.as_dict(), TO_CORRECT if isinstance(error, _TO_CORRECT) else FAILED)
-        except TyperException as error:
-            return self._misused(error)
         except (KeyboardInterrupt, Abort):
             return _interrupted()
         except SystemExit as end:
@@ -71,7 +69,8 @@ class _Running:
         except BrokenPipeError:
             raise
         except Exception as error:
-            return self._unforeseen(error)
+            # Usage errors are Click's, which some versions of Typer bring along under a private name.
+            return self._misused(error) if hasattr(error, "format_message") else self._unforeseen(error)
 
     def fail(self, code: str, message: str, status: int) -> int:
         """Report an error that is none of the project's own."""

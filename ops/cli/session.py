@@ -59,21 +59,19 @@ class Session:
 
     @contextlib.contextmanager
     def open(self, roles: "Collection[Role]" = (), *, ensure: bool = True) -> "Generator[Memory]":
-        """The memory, with the background roles that this command needs.
-
-        They run here only when no background worker of this data directory runs them already.
-        """
+        """The memory, with these background roles running in this process."""
         from ..local import Memory
-        from .background import runs_everything
 
-        needed = () if runs_everything(self.settings) else roles
-        with Memory.open(self.settings, needed, ensure=ensure) as memory:
+        with Memory.open(self.settings, roles, ensure=ensure) as memory:
             yield memory
 
     @contextlib.contextmanager
     def reading(self, *views: str) -> "Generator[Memory]":
         """The memory, once these read models hold all that is on record: also what another process just wrote."""
-        with self.open(("views",)) as memory:
+        from .background import runs_everything
+
+        # A background worker keeps them up to date already; a second process would only stand by.
+        with self.open(() if runs_everything(self.settings) else ("views",)) as memory:
             self.catch_up(memory, views or VIEWS)
             yield memory
 

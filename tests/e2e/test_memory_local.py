@@ -130,7 +130,7 @@ def test_a_killed_postgres_and_a_killed_broker_come_back_and_nothing_acknowledge
     with Memory.local(folder, tenant="h") as memory:
         before = memory.remember("before the fault").memory.id
         state = embedded.status(folder)
-        for pid in (state.postgres.pid, state.nats.pid):
+        for pid in (state.postgres.pid, state.broker.pid):
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
         after = None

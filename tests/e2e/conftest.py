@@ -1,0 +1,125 @@
+"""The command line, run in this process where a process of its own adds nothing, on servers that stay up."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lethelog.ops import embedded
+from lethelog.ops.cli.running import run
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a command did."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        assert self.status == 0, (self.status, self.out, self.err)
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        assert self.out == "" and self.status != 0, (self.status, self.out, self.err)
+        return json.loads(self.err)["error"]
+
+
+@dataclass
+class Cli:
+    """Commands for one tenant of one data directory."""
+
+    data_dir: Path
+    tenant: str = field(default_factory=lambda: f"t-{uuid.uuid4().hex[:10]}")
+    actor: str = "person:ada"
+
+    def options(self) -> list[str]:
+        return ["--data-dir", str(self.data_dir), "--tenant", self.tenant, "--actor", self.actor]
+
+    def __call__(self, *arguments: str, stdin: bytes | str = b"") -> Ran:
+        """Run a command in this process."""
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="\n") for _ in range(2))
+        with (
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
+            status = run([*self.options(), *arguments])
+            out.flush(), err.flush()
+        said = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]
+        return Ran(status, *said)
+
+    def json(self, *arguments: str, stdin: bytes | str = b"") -> Any:
+        """The document a command prints."""
+        return self(*arguments, "--json", stdin=stdin).json
+
+    def remember(self, text: str, *options: str) -> str:
+        """Remember a text; answers its id."""
+        return self.json("remember", *options, "-", stdin=text)["memory"]["id"]
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "lethelog", *self.options(), *arguments]
+
+    def spawn(self, *arguments: str, **environment: str) -> "subprocess.Popen[bytes]":
+        """Start a command in a process of its own."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | environment,
+        )
+
+    def process(self, *arguments: str, stdin: bytes = b"", **environment: str) -> Ran:
+        """Run a command in a process of its own."""
+        ran = subprocess.run(
+            self.command(*arguments),
+            input=stdin,
+            capture_output=True,
+            env=os.environ | environment,
+            timeout=90,
+        )
+        return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name in list(os.environ):
+        if name.startswith("LETHELOG_") and not name.startswith(("LETHELOG_TEST_", "LETHELOG_SHARED_")):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    yield
+
+
+@pytest.fixture(scope="session")
+def cli_folder(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+    """A data directory whose servers stay up for the whole run."""
+    data = tmp_path_factory.mktemp("command line")
+    with embedded.join(data):
+        yield data
+    embedded.discard(data)
+
+
+@pytest.fixture
+def cli(cli_folder: Path) -> Cli:
+    """The command line, for a tenant of the test's own."""
+    return Cli(cli_folder)
+
+
+@pytest.fixture
+def other_tenant(cli_folder: Path) -> Cli:
+    """The same servers, another tenant."""
+    return Cli(cli_folder)
