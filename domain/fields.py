@@ -52,7 +52,7 @@ def _storable(text: str) -> str:
 
 
 def _trimmed(value: Any) -> Any:
-    return value.strip() if isinstance(value, str) else value
+    return _storable(value.strip()) if isinstance(value, str) else value
 
 
 def _instant(value: Any) -> datetime:
@@ -97,7 +97,8 @@ def _metadata(value: Any) -> Any:
         raise ValueError(
             "must hold plain JSON values: text, finite numbers, true, false, null, lists, objects"
         ) from None
-    _storable(written.replace("\\u0000", "\x00"))
+    # A NUL is written as an escape, which a backslash that was itself escaped does not begin.
+    _storable(written.replace("\\\\", "").replace("\\u0000", "\x00"))
     if len(written.encode()) > 4_096:
         raise ValueError(f"takes {len(written.encode())} bytes as JSON; at most 4096 are allowed")
     return json.loads(written)
@@ -106,36 +107,26 @@ def _metadata(value: Any) -> Any:
 Instant = Annotated[datetime, BeforeValidator(_instant)]
 """A moment with a zone, kept in UTC. Text must be ISO 8601 with an offset or Z; bare dates are refused (F15)."""
 Id = Annotated[UUID, BeforeValidator(_id)]
-Topic = Annotated[
-    str, BeforeValidator(_trimmed), StringConstraints(min_length=1, max_length=256), AfterValidator(_storable)
-]
+Topic = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=256), BeforeValidator(_trimmed)]
 Content = Annotated[
-    str,
-    BeforeValidator(_trimmed),
-    StringConstraints(min_length=1, max_length=CONTENT_LIMIT),
-    AfterValidator(_storable),
+    str, StringConstraints(strict=True, min_length=1, max_length=CONTENT_LIMIT), BeforeValidator(_trimmed)
 ]
 ImportContent = Annotated[
-    str,
-    BeforeValidator(_trimmed),
-    StringConstraints(min_length=1, max_length=IMPORT_CONTENT_LIMIT),
-    AfterValidator(_storable),
+    str, StringConstraints(strict=True, min_length=1, max_length=IMPORT_CONTENT_LIMIT), BeforeValidator(_trimmed)
 ]
-Scope = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9-]*\z")]
-Name = Annotated[
-    str, BeforeValidator(_trimmed), StringConstraints(min_length=1, max_length=256), AfterValidator(_storable)
+Scope = Annotated[
+    str, StringConstraints(strict=True, min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9-]*\z")
 ]
+Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=256), BeforeValidator(_trimmed)]
 """An outside name: project, user_id, agent_id, … It becomes an opaque id before any event is made."""
-Tag = Annotated[
-    str, BeforeValidator(_trimmed), StringConstraints(min_length=1, max_length=64), AfterValidator(_storable)
-]
+Tag = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=64), BeforeValidator(_trimmed)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=32)]
 Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
-Reason = Annotated[
-    str, BeforeValidator(_trimmed), StringConstraints(min_length=1, max_length=2_000), AfterValidator(_storable)
-]
+Reason = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2_000), BeforeValidator(_trimmed)]
 """Free text about a memory; personal, so it is sealed wherever it is stored (F06)."""
-CommandKey = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_storable)]
+CommandKey = Annotated[
+    str, StringConstraints(strict=True, min_length=1, max_length=256), AfterValidator(_storable)
+]
 """A client's own id of a command; the same key with the same command gives the first result again."""
 
 M = TypeVar("M", bound=BaseModel)
@@ -143,6 +134,8 @@ M = TypeVar("M", bound=BaseModel)
 
 def parse(model: type[M], data: Mapping[str, Any]) -> M:
     """The command these arguments mean, or `InvalidInput` naming the first wrong field."""
+    if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
+        raise InvalidInput("input", "must be fields and their values")
     try:
         return model.model_validate(dict(data))
     except ValidationError as report:

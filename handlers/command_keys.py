@@ -2,18 +2,24 @@
 
 from uuid import UUID
 
-from ..domain.fields import Input
+from ..domain.fields import CommandKey as KeyText
+from ..domain.fields import Input, parse
 from ..streams import sealing
 from ..streams.log import CommandKey
 from ..streams.vault import Vault
+
+
+class _Keyed(Input):
+    key: KeyText | None
 
 
 async def command_key(vault: Vault, tenant: UUID, command: Input, key: str | None, verb: str = "") -> CommandKey:
     """The key of a command; a fresh one where the client gave none.
 
     Both the client's key and what the command says may be personal, so both are digested under a secret.
-    ``verb`` tells commands apart that have the same fields.
+    ``verb`` tells commands apart that have the same fields. Raises `InvalidInput` for a key that is none.
     """
+    key = parse(_Keyed, {"key": key}).key
     if key is None:
         return CommandKey.fresh()
     secret = await vault.purpose_key(tenant, "command")

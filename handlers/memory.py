@@ -41,7 +41,15 @@ _PASS_POLL_SECONDS = 0.1
 class AsyncMemory:
     """Long-term memory of one tenant, for one actor; close it or use ``async with``."""
 
-    def __init__(self, engine: Engine, caller: Caller, passes: PassSettings, close: Close | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        caller: Caller,
+        passes: PassSettings,
+        close: Close | None = None,
+        *,
+        position: int = 0,
+    ) -> None:
         self.engine = engine
         self.caller = caller
         self._commands = MemoryCommands(engine)
@@ -50,8 +58,8 @@ class AsyncMemory:
         self._passes = Passes(engine, passes)
         self._explaining = Explaining(engine, self._reviewing)
         self._close = close
-        self.position = 0
-        """Log position of this memory's newest write; reads wait for it."""
+        self.position = position
+        """Log position that reads wait for: this memory's newest write, or the log's end when it was opened."""
 
     async def __aenter__(self) -> "AsyncMemory":
         return self
@@ -157,7 +165,7 @@ class AsyncMemory:
 
     async def get_many(self, ids: Sequence[AnyId]) -> tuple[MemoryView, ...]:
         """Up to 20 memories, in the order asked."""
-        return await self._reading.get(self.caller, {"ids": tuple(ids), "after": self.position})
+        return await self._reading.get(self.caller, {"ids": ids, "after": self.position})
 
     async def list(
         self, *, limit: int = 25, cursor: str | None = None, **filters: Unpack[FilterFields]
@@ -198,11 +206,14 @@ class AsyncMemory:
 
         Raises `NotCaughtUp` when it is not finished by then; it goes on all the same.
         """
+        if wait_seconds is not None:
+            _check_seconds("wait_seconds", wait_seconds)
         asked = await self._passes.request(self.caller, {"key": key})
         return asked if wait_seconds is None else await self.wait_for_pass(asked.id, wait_seconds)
 
     async def wait_for_pass(self, pass_id: AnyId, seconds: float) -> PassView:
         """The pass when it is finished and its proposals are in the queue."""
+        _check_seconds("seconds", seconds)
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
             if await self._passes.ended(self.caller, {"pass_id": pass_id}):
@@ -235,6 +246,8 @@ class AsyncMemory:
     async def set_judgment(self, enabled: bool) -> SettingsView:
         """Allow or forbid judging; off by default, and recorded (settlement 13)."""
         self.caller.require("tenant:admin")
+        if not isinstance(enabled, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
+            raise InvalidInput("enabled", "must be true or false")
         _, position = await self.engine.tenants.set_judgment(self.caller.tenant, enabled, self.caller.actor)
         self.position = max(self.position, position)
         return await self.settings()
@@ -242,6 +255,8 @@ class AsyncMemory:
     async def set_policy(self, changes: Mapping[str, Any]) -> SettingsView:
         """Put a changed forgetting policy in force; what is not named stays."""
         self.caller.require("tenant:admin")
+        if not isinstance(changes, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - as above
+            raise InvalidInput("changes", "must be settings and their values")
         present = (await self.engine.tenants.get(self.caller.tenant, fresh=True)).policy
         policy = parse(ForgettingPolicy, {**present.model_dump(), **changes})
         _, position = await self.engine.tenants.set_policy(self.caller.tenant, policy, self.caller.actor)
@@ -270,3 +285,8 @@ class AsyncMemory:
     def _decided(self, decided: Decided) -> Decided:
         self.position = max(self.position, decided.position)
         return decided
+
+
+def _check_seconds(field: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidInput(field, "must be a number of seconds")

@@ -26,8 +26,8 @@ StatusChoice = Literal[
 ]
 Query = Annotated[
     str,
+    StringConstraints(strict=True, min_length=1, max_length=2_000),
     BeforeValidator(lambda value: value.strip() if isinstance(value, str) else value),
-    StringConstraints(min_length=1, max_length=2_000),
 ]
 _REFERENCES: Mapping[str, tuple[str, NameKind]] = {
     "project": ("project", "project"),
@@ -70,7 +70,7 @@ class ListQuery(_Narrowed):
     """What to list, newest first. ``limit`` 1 to 100."""
 
     limit: int = Field(default=25, ge=1, le=100)
-    cursor: str | None = Field(default=None, max_length=400)
+    cursor: str | None = Field(default=None, max_length=400, strict=True)
 
 
 class GetQuery(Input):

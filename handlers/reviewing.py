@@ -44,7 +44,7 @@ class ProposalsQuery(Input):
     action: Literal["archive", "supersede", "conflict"] | None = None
     memory_id: Id | None = None
     limit: int = Field(default=25, ge=1, le=100)
-    cursor: str | None = Field(default=None, max_length=400)
+    cursor: str | None = Field(default=None, max_length=400, strict=True)
     after: int | None = Field(default=None, ge=0)
 
 

@@ -99,7 +99,9 @@ async def open_memory(
         )
         await workers.open()
         stack.push_async_callback(workers.close)
-        return AsyncDoor(engine, caller, passes, stack.pop_all().aclose)
+        # Whatever any process wrote before this moment is in the first read.
+        written = await engine.log.head()
+        return AsyncDoor(engine, caller, passes, stack.pop_all().aclose, position=written)
 
 
 async def open_caller(engine: Engine, settings: Settings) -> Caller:

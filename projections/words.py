@@ -20,7 +20,7 @@ their sums are exact in single precision whatever the order of adding: the same 
 last bit, alone or among thousands."""
 STEM = 6
 """Letters of a word that count: a stem that needs no language. Measured in docs/reports/candidates.md."""
-WORDS_PER_MEMORY = 48
+WORDS_PER_MEMORY = 32
 """How many of a memory's words are kept, the most telling first."""
 READ_CHARACTERS = 32_768
 """The words are taken from this many first characters."""

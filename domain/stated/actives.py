@@ -40,7 +40,9 @@ def _pronoun(reading: Reading, at: int, form: Form, stop: int) -> Found | None:
     docs = [n for n, atom in enumerate(atoms[:at]) if atom.role in ("older", "other")]
     if not docs:
         return (
-            Found("pronoun") if reading.antecedent and any(a.text in ("this", "we") for a in atoms[:at]) else None
+            Found("pronoun")
+            if reading.antecedent and any(a.text in ("this", "we") or a.role == "self" for a in atoms[:at])
+            else None
         )
     return Found("pronoun") if is_about_older(atoms[:at]) else None
 

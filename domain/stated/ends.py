@@ -12,12 +12,12 @@ from datetime import datetime
 from ..judging import JudgedMemory
 from .atoms import Atom, Names
 from .dates import Dated, date_at, dates_in
-from .lexicon import phrases, words
+from .lexicon import letters_of, phrases, words
 from .mentions import Identity, identity_of
 from .negation import NEGATIVE, OTHERS, PIECES, any_of
 from .numbering import read_atoms
-from .phrases import DOCUMENT_NOUNS, phrase_at
-from .self_reference import noun_phrase_is_text
+from .phrases import DOCUMENT_NOUNS, TIME_NOUNS, phrase_at
+from .self_reference import opens_clause
 from .text import sentences, without_quotations
 from .titles import words_of
 
@@ -59,8 +59,9 @@ _EXTENDED = words(
 _DATE_LEADS = words("the end of on at midnight close including incl and") | {"(", ",", ":"}
 _TOLD = words(
     """
-    said says say claims claimed claim think thinks thought heard hear told wrote according allegedly reportedly
-    supposedly believe believes suggest suggests suggested question example examples template
+    said says say claims claimed claim think thinks thought heard hear told wrote according allegedly
+    reportedly supposedly believe believes suggest suggests suggested guess hunch impression opinion hope
+    question example examples template
     """
 )
 _PAST = words(
@@ -72,8 +73,8 @@ _PAST = words(
 
 
 _MAY_END = re.compile(
-    r"\b(?:valid|expir\w*|lapses?|ends?|sunsets?|until|till|through|good|in force|in effect|void after|limited"
-    r"|runs out|ceases)\b(?=[^.!?]{0,80}\d)",
+    r"(?<![A-Za-z])(?:valid|expir\w*|lapses?|ends?|sunsets?|until|till|through|good|in force|in effect|void after"
+    r"|limited|runs out|ceases)(?![A-Za-z])(?=[^.!?]{0,80}\d)",
     re.IGNORECASE,
 )
 """Cheap test of a text: a word of ending with a number after it."""
@@ -89,7 +90,7 @@ class StatedEnd:
 
 def find_stated_end(text: str, memory: JudgedMemory, now: datetime) -> StatedEnd | None:
     """The sentence that ends the memory, if every end the text states has passed and nothing extends it."""
-    if _MAY_END.search(text) is None:
+    if _MAY_END.search(text) is None or not _LASTING.isdisjoint(letters_of(text)):
         return None
     masked = without_quotations(text)
     names = Names(replace(identity_of(memory), titles=()), _NOBODY)
@@ -109,9 +110,8 @@ def find_stated_end(text: str, memory: JudgedMemory, now: datetime) -> StatedEnd
             if not all(dated.has_passed(now) for dated in dates):
                 return None
             found = found or StatedEnd(text[sentence.start : sentence.end].strip())
-        elif any_of(atoms, _LASTING) or any(dated.lies_ahead(now) for dated in dates):
-            # A date that lies ahead, or talk of an extension, leaves no plain end.
-            return None
+        elif any(dated.lies_ahead(now) for dated in dates):
+            return None  # a date that lies ahead leaves no plain end
     return found
 
 
@@ -189,12 +189,20 @@ def _stated(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated | No
     if not zone:
         return dated
     last = zone[-1]
-    itself = last.text in ("this", "these") or last.role == "self" or noun_phrase_is_text(zone, len(zone) - 1)
+    itself = last.text in ("this", "these") or last.role == "self" or _is_this_rule(zone)
     if itself and (last.text not in ("this", "these") or len(zone) == 1 or zone[-2].kind == "mark"):
         return dated
     subject = _head_words(zone)
     named = subject & about
     return dated if named and len(subject - about) <= 2 else None
+
+
+def _is_this_rule(zone: Sequence[Atom]) -> bool:
+    """ "This exception": a thing that the memory itself is, whatever it calls it."""
+    start = next((n for n in range(len(zone) - 2, max(-1, len(zone) - 6), -1) if zone[n].text == "this"), -1)
+    if start < 0 or zone[-1].text in PIECES or zone[-1].text in OTHERS or zone[-1].text in TIME_NOUNS:
+        return False
+    return all(atom.kind == "word" for atom in zone[start:]) and opens_clause(zone, start)
 
 
 def _head_words(zone: Sequence[Atom]) -> frozenset[str]:

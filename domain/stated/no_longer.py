@@ -13,6 +13,7 @@ _FOLLOW = words("follow use apply observe honour honor cite")
 _FOLLOWED = words("used followed applied cited consulted observed")
 _NORMS = words("must should shall is are to")
 _BE_USED = _FOLLOWED | words("must should shall be")
+_STANDARDS = words("standard rule reference norm basis default policy decision")
 _NOT = words("not doesn't don't isn't aren't")
 _STILL_NOT = _NOT | words("does do is are in the has have")
 
@@ -56,6 +57,9 @@ def _no_longer(reading: Reading, at: int, last: int) -> Found | None:
     place = stop
     while place < len(atoms) and atoms[place].text in ("in", "be", "to", "the", "a", "an"):
         place += 1
+    standard = place < len(atoms) and atoms[place - 1].text == "the" and atoms[place].text in _STANDARDS
+    if standard and subject is not None and has_text(atoms[place + 1 :]):
+        return found_as("no_longer", subject) if follows_cleanly(atoms, place + 1) else None
     if (
         subject is None
         or place >= len(atoms)

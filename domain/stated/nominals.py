@@ -65,9 +65,10 @@ def _comes_into_use(rest: Sequence[Atom]) -> bool:
 
 _APPLYING = words(
     """
-    applies holds counts approved published issued followed since stands governs is are in force now valid
-    adopted accepted use uses follow follows apply adopt takes take effect serves rules chosen choose
-    chose decided binding from on as the a to be we i go went with it this one
+    applies applied comes steps enters holds counts approved published issued followed since stands
+    governs is are in force now valid adopted accepted use uses follow follows apply adopt takes take
+    effect serves rules chosen choose chose decided binding from on as the a to be we i go went with it
+    this one
     """
 )
 _ORDERS = words("use follow apply adopt take see read consult")

@@ -54,7 +54,8 @@ def read_passive(reading: Reading, at: int) -> Found | None:
         last -= 1
     subject = subject_group(reading, last, with_agent=end is not None)
     if subject is None:
-        return None
+        it = last == 0 and atoms[0].text == "it" and reading.antecedent and end is not None
+        return Found("pronoun") if it and follows_cleanly(atoms, end or stop) else None
     if end is not None:
         return found_as("passive", subject) if follows_cleanly(atoms, end) else None
     if (
@@ -78,7 +79,7 @@ def read_passive(reading: Reading, at: int) -> Found | None:
     return found_as("passive", subject) if marked and follows_cleanly(atoms, stop, purpose=False) else None
 
 
-_SO = words("so thus therefore hence")
+_SO = words("so thus therefore hence consequently accordingly")
 
 
 def _follows_from_text(atoms: Sequence[Atom], start: int) -> bool:

@@ -148,7 +148,8 @@ def begins_clause(atoms: Sequence[Atom], at: int) -> bool:
 
 _BEFORE_SUBJECT = words(
     """
-    and so but thus hence therefore because with this today now hereby herewith it
+    and so but thus hence therefore consequently accordingly because as since with this today now hereby
+    herewith it
     """
 )
 _NOT_BEFORE_OBJECT = words("of in from under to")
@@ -186,12 +187,17 @@ def _group_ending(reading: Reading, stop: int, relative: bool) -> Objects | None
     """The list of records with the older one that ends at ``stop`` and can be a subject."""
     atoms = reading.atoms
     for start in range(max(0, stop - 40), stop + 1):
-        if atoms[start].kind != "doc" or (start and atoms[start - 1].text in _NOT_BEFORE_OBJECT):
+        if (
+            atoms[start].kind != "doc"
+            or atoms[start].role == "self"
+            or (start and atoms[start - 1].text in _NOT_BEFORE_OBJECT)
+        ):
             continue
         objects = read_objects(atoms, start, reading.names)
         if objects is None or objects.end != stop + 1 or not objects.older:
             continue
-        return objects if relative or begins_clause(atoms, start) else None
+        if relative or begins_clause(atoms, start):
+            return objects
     return None
 
 

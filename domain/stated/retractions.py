@@ -12,6 +12,10 @@ MAY_RETRACT = UNSETTLED | words("never not lost fails status")
 """Words of a sentence that could say, without naming the older record, that this text came to nothing."""
 
 
+_STAYED = words("kept stayed remained continued retained preserved survived unchanged")
+"""History: only what holds now keeps a record in force ("PEP 314 kept everything in one table")."""
+
+
 def takes_back(atoms: Sequence[Atom], found: Found | None) -> bool:
     """Whether a sentence keeps the older record, lets it replace this text, or lets this text come to nothing."""
     if _says_undone(atoms):
@@ -19,7 +23,8 @@ def takes_back(atoms: Sequence[Atom], found: Found | None) -> bool:
     named = [n for n, atom in enumerate(atoms) if atom.role == "older"]
     if not named:
         return False
-    if any_of(atoms, STAYS) and not _has_reason_before_stay(atoms):
+    near = [atom for at in named for atom in atoms[max(0, at - 2) : at + 5]] if found is not None else atoms
+    if any_of(near, STAYS - _STAYED):
         return True
     if any(_is_agent(atoms, at) for at in named):
         return True
@@ -31,11 +36,6 @@ def takes_back(atoms: Sequence[Atom], found: Found | None) -> bool:
         if atom.kind == "word"
     )
     return ending and any_of(atoms, NEGATIVE, MOOD, CONDITION, PARTIAL)
-
-
-def _has_reason_before_stay(atoms: Sequence[Atom]) -> bool:
-    """ "PEP 314 kept everything in one table" is history; only what holds now keeps a record in force."""
-    return not any_of(atoms, STAYS - words("kept stayed remained continued retained preserved survived unchanged"))
 
 
 def _is_agent(atoms: Sequence[Atom], at: int) -> bool:

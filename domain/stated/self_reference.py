@@ -22,6 +22,9 @@ ACTING_NOUNS = DOCUMENT_NOUNS | words(
 """Nouns that "this …" may have when it ends another record; "this sentence" and "this author" do not."""
 
 
+_ADOPTION = words("adoption acceptance publication approval")
+
+
 def opens_clause(atoms: Sequence[Atom], at: int) -> bool:
     """Whether a subject at ``at`` begins its clause: not "we fear it replaces"."""
     while at > 0:
@@ -41,13 +44,15 @@ def opens_clause(atoms: Sequence[Atom], at: int) -> bool:
 def noun_phrase_is_text(atoms: Sequence[Atom], at: int) -> bool:
     """ "this release", "the present memo", "our new decision", ending at ``at``."""
     head = atoms[at].text
-    if atoms[at].kind != "word" or head not in ACTING_NOUNS:
+    if atoms[at].kind != "word" or not (head in ACTING_NOUNS or head in _ADOPTION):
         return False
     for place in range(at - 1, max(-1, at - 5), -1):
         word = atoms[place].text
         if atoms[place].kind != "word" or word in OTHERS:
             return False
         if word == "this":
+            return opens_clause(atoms, place)
+        if word == "its" and head in _ADOPTION:
             return opens_clause(atoms, place)
         if word in ("present", "new", "our", "my", "current", "above") and head in DOCUMENT_NOUNS:
             this = next((n for n in range(place - 1, max(-1, place - 3), -1) if atoms[n].text == "this"), place)

@@ -31,14 +31,15 @@ def subject_is_text(atoms: Sequence[Atom], verb: int, form: Form, *, after_other
     mean that record.
     """
     zone = atoms[:verb]
-    if any_of(zone, CONDITION, REPORT, ABSENT) or _is_for_a_while(zone) or is_scoped(zone):
+    if any_of(zone, CONDITION, REPORT, ABSENT) or is_scoped(zone):
         return False
     at = verb - 1
     helpers: list[str] = []
     while at >= 0 and atoms[at].kind == "word" and (atoms[at].text in ADVERBS or atoms[at].text in AUXILIARIES):
         helpers.append(atoms[at].text)
         at -= 1
-    if any_of(atoms[_clause_start(atoms, at, verb) : verb], NEGATIVE, MOOD):
+    clause = atoms[_clause_start(atoms, at, verb) : verb]
+    if any_of(clause, NEGATIVE, MOOD) or _is_for_a_while(clause):
         return False
     auxiliary = [word for word in helpers if word in AUXILIARIES]
     if form == "ing" and auxiliary:

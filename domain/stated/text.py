@@ -26,13 +26,16 @@ _STEERING = re.compile(
     r"|\b(?:supersede|archive)_older\b|\bkeep_both\b|\b(?:supersede_by|conflict_with)\b|\bs\d+n\d+\b"
     r"|\banswer(?:s|ed)?\b[^.\n]{0,20}\b(?:archive|supersede|keep|conflict|with 1)|\bfor every item\b"
     r"|\bthe judge\b|\bsystem prompt\b|\bas an? (?:ai|language model)\b|\"(?:items|ref|verdict|choice)\"\s*:"
-    r"|\bprobability\b[^.\n]{0,12}\b1",
+    r"|\bprobability\b[^.\n]{0,12}\b1"
+    r"|\b(?:dear|hey|hello|hi|attention|note to(?: the)?|memo to(?: the)?)\W{1,3}"
+    r"(?:judge|reviewer|model|assistant|ai|system)\b"
+    r"|\b(?:system|administrator|admin|developer) (?:message|note|prompt|notice|instruction)s?\b",
     re.IGNORECASE,
 )
 _STEERING_WORDS = words(
     """
     ignore disregard forget override older both supersede conflict answer answers answered item judge prompt ai
-    language items ref verdict choice probability n
+    language items ref verdict choice probability n reviewer model assistant system administrator admin developer
     """
 )
 

@@ -49,7 +49,7 @@ async def check_servers(settings: "Settings", *, start: bool) -> ServerFindings:
             found.checks.append(Check("servers", "fault", error.message))
             return found
         found.checks += _of_standing(standing)
-        if standing.servers is None or standing.servers.running:
+        if standing.problem is None and (standing.servers is None or standing.servers.running):
             await _look_deeper(settings, standing, found)
     return found
 

@@ -91,8 +91,10 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
         url = url or servers.database_url
     assert url is not None
     database = Database(url, size=2)
-    await database.open()
+    # A pool waits for a server that may come back; whoever looks wants to know now.
+    await (await database.connect()).close()
     stack.push_async_callback(database.close)
+    await database.open()
     if not await _exists(database, "lethelog.head"):
         return
     from ...projections.runner import read_progress

@@ -1,6 +1,7 @@
-"""The rival that candidate selection does not use: reciprocal rank fusion of vector and words, on the same data."""
+"""A rival to the weighted sum of `nearest`: reciprocal rank fusion of vector and words, over the same data."""
 
 from collections import defaultdict
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -12,24 +13,23 @@ from .ranking import fused
 
 
 async def reciprocal_ranks(store: Store) -> dict[UUID, list[tuple[UUID, float]]]:
-    """Every memory's newer ones of its type, scope and project, best first by the fused rank; cosines as 1."""
-    async with store.engine.database.connection() as connection:
-        async with connection.cursor(binary=True) as cursor:
-            await cursor.execute(
-                (
-                    "select n.memory_id, n.memory_type, n.scope, n.project, public.halfvec_send(l.embedding), n.words "
-                    f"from {LIVE_SCHEMA}.candidate_neighbours n join {LIVE_SCHEMA}.live_memory l "
-                    "using (tenant, memory_id) where tenant = %s order by l.occurred_at, memory_id"
-                ).encode(),
-                (store.tenant,),
-            )
-            rows = await cursor.fetchall()
-    groups: dict[tuple[object, ...], list[tuple[object, ...]]] = defaultdict(list)
+    """Every memory's five nearest newer ones of its type, scope and project by fused rank; cosines stand as 1."""
+    async with store.engine.database.connection() as connection, connection.cursor(binary=True) as cursor:
+        await cursor.execute(
+            (
+                "select memory_id, n.memory_type, n.scope, n.project, public.halfvec_send(embedding), words "
+                f"from {LIVE_SCHEMA}.candidate_neighbours n join {LIVE_SCHEMA}.live_memory l "
+                "using (tenant, memory_id) where tenant = %s order by occurred_at, memory_id"
+            ).encode(),
+            (store.tenant,),
+        )
+        rows = await cursor.fetchall()
+    groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
         groups[row[1:4]].append(row)
     lists: dict[UUID, list[tuple[UUID, float]]] = {}
     for members in groups.values():
-        ids = [row[0] for row in members]
+        ids: list[UUID] = [row[0] for row in members]
         halves = [
             Group([row[4] for row in members], [row[5] for row in members], [0] * len(ids), weights)
             for weights in (Weights(1, 0), Weights(0, 1))

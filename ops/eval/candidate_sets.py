@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -30,8 +31,8 @@ def lineage(data: Path) -> dict[str, list[Record]]:
     ]
     memories = rows(data / "agent_memory" / "3ngram_memories.jsonl")
     return {
-        "decision records": _in_order(decisions),
-        "PEPs": _in_order(peps),
+        "decision records": _in_order(_told_apart(decisions)),
+        "PEPs": _in_order(_told_apart(peps)),
         "memories, all as fact": _in_order([_memory(row, "fact") for row in memories]),
         "memories, as typed": _in_order([_memory(row, row["type"]) for row in memories]),
     }
@@ -87,6 +88,18 @@ def _record(
 ) -> Record:
     said_at = datetime.fromisoformat(date).replace(tzinfo=UTC) if date else _UNKNOWN
     return Record(name, said_at, memory_type, project, title or name, text, tuple(successors))
+
+
+def _told_apart(records: list[Record]) -> list[Record]:
+    """Records with a text of their own: where several share one, as some PEPs share an abstract with their
+    successor, the title goes in front. The same text would be the same memory."""
+    shared = Counter(normalised(record.content) for record in records)
+    return [
+        replace(record, content=f"{record.topic}\n{record.content}")
+        if shared[normalised(record.content)] > 1
+        else record
+        for record in records
+    ]
 
 
 def _in_order(records: list[Record]) -> list[Record]:

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from ...domain import events as e
 from ...domain.judging import Judge, JudgedMemory, Neighbour, PairItem, SingleItem, make_request, verdict_of
@@ -50,7 +51,7 @@ class Record:
 
 @asynccontextmanager
 async def fresh_engine(embedder: Embedder) -> AsyncGenerator[Engine]:
-    """An engine over a database of its own, on the server of ``LETHELOG_TEST_SUPERUSER_URL`` or an embedded one."""
+    """An engine over a database of its own, on the server ``LETHELOG_TEST_SUPERUSER_URL`` or an embedded one."""
     given = os.environ.get("LETHELOG_TEST_SUPERUSER_URL")
     if given:
         async with _database(given, embedder) as engine:
@@ -70,7 +71,7 @@ async def _database(superuser_url: str, embedder: Embedder) -> AsyncGenerator[En
     with psycopg.connect(superuser_url, autocommit=True) as connection:
         connection.execute(f"create database {name}".encode())
     try:
-        url = str(psycopg.conninfo.make_conninfo(superuser_url, dbname=name))
+        url = make_conninfo(superuser_url, dbname=name)
         await asyncio.to_thread(migrate, url)
         engine = await open_engine(url, os.urandom(32), embedder)
         try:

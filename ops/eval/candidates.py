@@ -79,10 +79,10 @@ async def _candidates(engine: Engine, embedder: Embedder, sets: dict[str, list[R
         for method, weights in METHODS.items():
             await store.refresh(max(NEAREST), weights)
             lists = await store.pair_lists()
-            for cut in (None, floor):
-                key = method if cut is None else f"{method}, floor {cut:.2f}"
-                entry["methods"][key] = _found(lists, true, cut)
-        entry["methods"]["reciprocal rank fusion, k = 60"] = _found(await reciprocal_ranks(store), true, None)
+            entry["methods"][method] = _found(lists, true, None)
+            if weights == PRODUCT_WEIGHTS:
+                entry["methods"][f"{method}, floor {floor:.2f}"] = _found(lists, true, floor)
+        entry["methods"]["reciprocal rank fusion"] = _found(await reciprocal_ranks(store), true, None)
         hits[title] = {}
         for weights in SWEEP:
             await store.refresh(max(NEAREST), weights)

@@ -4,7 +4,7 @@
 not part of this repository; it is read from the folder ``LETHELOG_SHARED_DATA``, or ``shared/data`` beside the
 repository. Figures are written, never a sentence of it.
 
-The selection half (`stated_selection`, `stated_first_held_out`) selects the thresholds. The held-out half
+The selection half (`stated_selection` and two earlier held-out halves) selects the thresholds. The held-out half
 (`stated_held_out`, and the links of other records) gives each wording class its precision and the report its
 figures.
 """
@@ -23,13 +23,14 @@ from ...domain.judging import PairItem, SingleItem
 from ...domain.stated.precision import IDENTITY, MEASURED, THRESHOLDS, Measured, probability_of
 from ...domain.stated.rule import statements
 from ...domain.thresholds import ScoredVerdict, Thresholds, select_thresholds
-from . import stated_ends, stated_first_held_out, stated_held_out, stated_selection
+from . import stated_ends, stated_first_held_out, stated_held_out, stated_second_held_out, stated_selection
 from .ranking import wilson
 from .stated_items import PER_WORDING, READ_AT, Link, half_of, items, links, memory
 from .stated_real import RealSet, real_sets
 from .stated_report import report
 
 _ROOT = Path(__file__).resolve().parents[2]
+_SEEN = (stated_selection, stated_first_held_out, stated_second_held_out)
 Ends = Sequence[tuple[str, str, bool]]
 
 
@@ -120,9 +121,9 @@ def halves(data: Path) -> tuple[Half, Half]:
     found = links(data)
     selection = measure_half(
         [link for link in found if half_of(link) == "selection"],
-        (*stated_selection.ENDINGS, *stated_first_held_out.ENDINGS),
-        (*stated_selection.NON_ENDINGS, *stated_first_held_out.NON_ENDINGS),
-        (*stated_ends.SELECTION, *stated_ends.FIRST_HELD_OUT),
+        tuple(wording for half in _SEEN for wording in half.ENDINGS),
+        tuple(wording for half in _SEEN for wording in half.NON_ENDINGS),
+        (*stated_ends.SELECTION, *stated_ends.FIRST_HELD_OUT, *stated_ends.SECOND_HELD_OUT),
     )
     held_out = measure_half(
         [link for link in found if half_of(link) == "held out"],
@@ -151,7 +152,7 @@ def figures(data: Path) -> dict[str, Any]:
         "identity": IDENTITY,
         "python": platform.python_version(),
         "links": len(links(data)),
-        "first_run": dict(stated_first_held_out.FIRST_RUN),
+        "earlier_runs": [dict(stated_first_held_out.RUN), dict(stated_second_held_out.RUN)],
         "selection": _summary(selection),
         "held_out": _summary(held_out),
         "classes": {name: _class_row(m) for name, m in held_out.measured().items()},
@@ -218,9 +219,7 @@ def main(arguments: list[str] | None = None) -> int:
     out: Path = parser.parse_args(arguments).out
     data = data_folder()
     if not (data / "lineage" / "rfc_index.jsonl").is_file():
-        print(
-            f"skipped: no data in {data}; set LETHELOG_SHARED_DATA to the folder that holds lineage/rfc_index.jsonl"
-        )
+        print(f"skipped: no data in {data}; set LETHELOG_SHARED_DATA to where lineage/rfc_index.jsonl is")
         return 0
     found = figures(data)
     out.mkdir(parents=True, exist_ok=True)

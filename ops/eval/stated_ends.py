@@ -108,9 +108,9 @@ FIRST_HELD_OUT: tuple[tuple[str, str, bool], ...] = (
     ("Same year", "This rule is valid until the end of 2026.", False),
     ("Unless", "This rule ends on 2025-05-05 unless the board objects.", False),
 )
-"""Held out first; one false proposal was found and the rule changed, so they joined the selection half."""
+"""Held out first; the rule was changed after they were run."""
 
-HELD_OUT: tuple[tuple[str, str, bool], ...] = (
+SECOND_HELD_OUT: tuple[tuple[str, str, bool], ...] = (
     # A stated end that has passed
     ("Bike shed", "Bikes go to the cellar. Valid until: 28.02.2026.", True),
     ("Water rota", "This rota expires on the 30th of April 2026.", True),
@@ -159,4 +159,56 @@ HELD_OUT: tuple[tuple[str, str, bool], ...] = (
     ("Code", "```\nvalid_until: 2025-02-02\n```", False),
     ("Version", "Support for version 3 ends in 2029.", False),
     ("Half a year", "This rule is valid until the end of 2026.", False),
+)
+"""Held out second; the rule was changed after they were run."""
+
+HELD_OUT: tuple[tuple[str, str, bool], ...] = (
+    # A stated end that has passed
+    ("Umbrella stand", "Umbrellas go to the left. Valid until 20 March 2026.", True),
+    ("Guest list", "This list expires on 2025-08-08.", True),
+    ("Backup window", "Backups run at noon (valid until 2026-02-28).", True),
+    ("Rush orders", "This rule for rush orders ends on 31 May 2025.", True),
+    ("Wiki lock", "The wiki lock is in force until 2025-12-01.", True),
+    ("Badge colour", "Expires on: 2026-04-04. Badges are blue.", True),
+    ("Lab access", "This permit is valid until April 2026.", True),
+    ("Release notes", "Write release notes by hand only until 1 February 2026.", True),
+    ("Plant watering", "This rota lapses on 30 November 2025.", True),
+    ("Temporary proxy", "Use the temporary proxy, until 2026-05-05 only.", True),
+    ("Parking at the school", "Valid till: 31.01.2026\nPark at the school.", True),
+    ("Interns", "This offer is valid through the end of 2025.", True),
+    ("Test accounts", "Test accounts are shared. This exception is valid until 15 May 2026.", True),
+    ("Printing", "expiry: 2025-09-30\nPrint in black only.", True),
+    ("Voucher", "The voucher expires on 24 December 2025.", True),
+    ("Stand-up time", "This agreement applies until 2026-03-31.", True),
+    ("Quiet room", "This use of the quiet room runs until 2025-11-11.", True),
+    ("Mail footer", "This footer is good until May 1, 2026.", True),
+    ("Duty phone", "End date: 2026-01-10. Ann carries the phone.", True),
+    ("Sandbox", "This sandbox rule ceases to apply on 2026-03-03.", True),
+    ("Snack box", "Good until 2026-02-14: the snack box is free.", True),
+    ("Carpool", "This plan is effective until the end of Q1 2026.", True),
+    # No end of its own, or none that has passed
+    ("Umbrellas", "Umbrellas go to the right. Valid until 20 March 2036.", False),
+    ("Gate of the yard", "The gate was open until 2025-08-08.", False),
+    ("Old list", "That list expired on 2025-08-08, this one is new.", False),
+    ("Coupon of Ann", "Ann has a coupon that expires on 2025-08-08.", False),
+    ("Wish", "I wish this rule ended on 2025-08-08.", False),
+    ("Warranty", "The warranty is valid until 2025-08-08 and may be extended.", False),
+    ("Delivery", "Deliver the parts until 2025-08-08.", False),
+    ("Cookie", "The cookie is valid for 30 days, since 2025.", False),
+    ("Doubt", "It is unclear whether this rule ends on 2025-08-08.", False),
+    ("Chapter", "Chapter 3 of this rule is valid until 2025-08-08.", False),
+    ("Renewal", "This licence expires on 2025-08-08. We renewed it.", False),
+    ("Citation", 'He wrote: "valid until 2025-08-08".', False),
+    ("Command", "Delete this on 2025-08-08.", False),
+    ("No end", "This rule does not expire. Written on 2025-08-08.", False),
+    ("Next end", "This rule ends on 2025-08-08 or on 2029-08-08.", False),
+    ("Partner", "A partner's rule is valid until 2025-08-08.", False),
+    ("Proposal", "It was suggested that this rule expires on 2025-08-08.", False),
+    ("When", "When the hall is built, this rule ends, perhaps on 2025-08-08.", False),
+    ("Show", "The show ran until 2025-08-08.", False),
+    ("Sample", "Example: this rule is valid until 2025-08-08.", False),
+    ("Product", "Version 2 is supported until 2029-08-08.", False),
+    ("Begin", "Valid from 2025-08-08 until further notice.", False),
+    ("This year", "This rule is valid until December 2026.", False),
+    ("Holiday", "Mira is away until 2025-08-08.", False),
 )

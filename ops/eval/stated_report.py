@@ -26,7 +26,6 @@ def _cell(share: dict[str, Any]) -> str:
 
 
 def _wording_lines(found: dict[str, Any]) -> list[str]:
-    first = found["first_run"]
     selection, held_out = found["selection"], found["held_out"]
     head = f"""
 # The judge `stated`, measured
@@ -43,16 +42,23 @@ as it stands.
 
 | | selection | held out |
 | --- | --- | --- |"""
-    tail = f"""
-An earlier held-out half, run once, gave {first["found"]:,} of {first["ending_items"]:,} items of endings found,
-and {first["false"]} of {first["non_ending_items"]:,} items of non-endings taken for endings,
-from {first["false_wordings"]} of {first["non_endings"]} wordings. The rule was changed for them; those wordings
-now belong to the selection half, and a new held-out half was written.
+    earlier = [
+        f"- {run['found']:,} of {run['ending_items']:,} items of endings found; {run['false']} of "
+        f"{run['non_ending_items']:,} items of non-endings taken for endings, from {run['false_wordings']} of "
+        f"{run['non_endings']} wordings; {run['ends_found']} of {run['ends']} ends found, {run['no_ends_false']} of "
+        f"{run['no_ends']} memories without one taken for ended."
+        for run in found["earlier_runs"]
+    ]
+    tail = """
+Two earlier held-out halves were run once each, and the rule was changed after each for what they showed; they now
+belong to the selection half:
 """
     return [
         *head.strip().split("\n"),
         *(f"| {text} | {_cell(selection[key])} | {_cell(held_out[key])} |" for key, text in _ROWS.items()),
         *tail.rstrip().split("\n"),
+        "",
+        *earlier,
         "",
     ]
 

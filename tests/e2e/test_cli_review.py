@@ -1,0 +1,263 @@
+"""Passes and the review queue from the command line: progress, decisions, single keys, watching."""
+
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+from datetime import time as dt_time
+from uuid import uuid4
+
+import pytest
+
+SUBJECTS = (
+    "metadata of packages",
+    "hosting of the shop",
+    "the colour of the logo",
+    "lunch on Fridays",
+    "log rotation",
+)
+
+
+def fill(cli, count: int) -> list[str]:
+    """Pairs of which the newer says that it replaces the older; answers the older ones, oldest first."""
+    older: list[str] = []
+    for n, subject in enumerate(SUBJECTS[:count]):
+        at = f"20{10 + n}-01-01T00:00:00Z"
+        first = f"PEP {100 + n}: How {subject} is decided, the first rule about {subject}."
+        second = f"PEP {200 + n}: How {subject} is decided. This replaces PEP {100 + n}."
+        older.append(cli.remember(first, "--type", "decision", "--occurred-at", at))
+        cli.remember(second, "--type", "decision", "--occurred-at", at.replace("201", "202"))
+    return older
+
+
+def staged(cli, count: int) -> list[dict]:
+    """A queue of that many proposals."""
+    fill(cli, count)
+    cli.json("settings", "judgment", "on")
+    done = cli.json("pass", "run", "--wait", "60")
+    assert done["phase"] == "completed" and done["proposed"] == {"supersede": count}, done
+    return cli.json("proposals", "list")["proposals"]
+
+
+def test_a_pass_is_refused_until_judging_is_allowed_and_then_fills_the_queue(cli):
+    refused = cli("pass", "run", "--json")
+    assert refused.status == 1 and refused.error["code"] == "conflict"
+    assert "lethelog settings judgment on" in refused.error["message"]
+    proposals = staged(cli, 2)
+    assert [one["action"] for one in proposals] == ["supersede"] * 2
+    one = proposals[0]
+    assert one["quote"].startswith("This replaces PEP") and not one["stale"] and not one["unselected"]
+    detail = cli.json("proposals", "show", one["id"])
+    assert detail == cli.json("show", one["id"]) and detail["memory"]["id"] == one["memory_id"]
+    readable = cli("show", one["id"])
+    for part in (one["id"], one["memory_id"], one["related_id"], "This replaces PEP", "threshold", "stated"):
+        assert part in readable.out
+    about = cli.json("proposals", "list", "--memory", one["memory_id"], "--action", "supersede", "--status", "all")
+    assert [found["id"] for found in about["proposals"]] == [one["id"]]
+    first = cli.json("proposals", "list", "--limit", "1")
+    rest = cli.json("proposals", "list", "--limit", "1", "--cursor", first["next_cursor"])
+    assert (first["total"], [rest["proposals"][0]["id"]]) == (2, [proposals[1]["id"]])
+
+    shown = cli("pass", "show", one["pass_id"])
+    assert "completed" in shown.out and "2 supersede" in shown.out
+    assert cli.json("show", one["pass_id"]) == cli.json("pass", "show", one["pass_id"])
+
+    decided = cli.json("proposals", "accept", one["id"], "--comment", "agreed on Monday", "--key", "k")
+    assert decided["changed"] == [one["memory_id"]] and decided["proposal"]["status"] == "applied"
+    assert cli.json("proposals", "accept", one["id"], "--comment", "agreed on Monday", "--key", "k")
+    assert cli.json("show", one["memory_id"])["status"] == "superseded"
+    again = cli("proposals", "reject", one["id"], "--json")
+    assert again.status == 1 and again.error["code"] == "conflict"
+    rejected = cli("proposals", "reject", proposals[1]["id"])
+    assert rejected.out.startswith(f"rejected {proposals[1]['id']}")
+    assert cli.json("status")["queue"] == {"proposed": 0, "applied": 1, "rejected": 1, "withdrawn": 0}
+
+    chain = cli.json("explain", one["id"])
+    events = [link["event"] for link in chain["links"]]
+    for event in (
+        "pass.requested",
+        "verdict.recorded",
+        "proposal.staged",
+        "proposal.accepted",
+        "memory.superseded",
+    ):
+        assert event in events
+    assert "a reviewer accepted" in cli("explain", one["id"]).out
+
+
+def test_without_waiting_a_pass_is_only_asked_for_and_a_key_asks_for_it_once(cli):
+    cli.json("settings", "judgment", "on")
+    asked = cli.json("pass", "run", "--no-wait", "--key", "once")
+    assert asked["phase"] == "requested"
+    assert cli.json("pass", "run", "--no-wait", "--key", "once")["id"] == asked["id"]
+    second = cli("pass", "run", "--no-wait", "--json")
+    assert second.status == 1 and asked["id"] in second.error["message"]
+    # The next command with workers finishes it.
+    deadline = time.monotonic() + 60
+    while cli.json("pass", "show", asked["id"])["phase"] != "completed" and time.monotonic() < deadline:
+        cli("pass", "run", "--wait", "20")
+    assert cli.json("pass", "show", asked["id"])["phase"] == "completed"
+
+
+def test_the_scheduled_one_shot_reads_nothing_while_passes_are_off(cli, tmp_path, monkeypatch: pytest.MonkeyPatch):
+    nothing = tmp_path / "never made"
+    cli.data_dir = nothing
+    assert cli.json("pass", "run", "--scheduled") == {"scheduled": "off"}
+    assert "off" in cli("pass", "run", "--scheduled").out
+    assert not nothing.exists()
+
+
+def test_the_scheduled_one_shot_has_nothing_to_do_where_judging_is_off(cli, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LETHELOG_FORGETTING_PASS_ENABLED", "true")
+    assert cli.json("pass", "run", "--scheduled") == {"scheduled": "nothing_to_do"}
+
+
+def test_the_scheduled_one_shot_runs_the_pass_of_the_day_once(cli, monkeypatch: pytest.MonkeyPatch):
+    fill(cli, 1)
+    cli.json("settings", "judgment", "on")
+    monkeypatch.setenv("LETHELOG_FORGETTING_PASS_ENABLED", "true")
+    monkeypatch.setattr("lethelog.handlers.forgetting.requesting.SCHEDULE", dt_time(0, 0))
+    done = cli.json("pass", "run", "--scheduled")
+    assert (done["trigger"], done["phase"], done["proposed"]) == ("schedule", "completed", {"supersede": 1})
+    assert cli.json("pass", "run", "--scheduled") == {"scheduled": "nothing_to_do"}
+
+
+def test_without_a_judge_a_pass_says_so(cli, monkeypatch: pytest.MonkeyPatch):
+    cli.json("settings", "judgment", "on")
+    monkeypatch.setenv("LETHELOG_JUDGE", "none")
+    refused = cli("pass", "run", "--json")
+    assert refused.status == 2 and "No judge" in refused.error["message"]
+
+
+def test_the_queue_is_walked_by_lines_and_every_key_does_what_it_says(cli):
+    proposals = staged(cli, 4)
+    keys = "e\no\nc\nagreed at lunch\na\n" + "r\n" + "x\ns\n" + "q\n"
+    walked = cli("review", stdin=keys)
+    assert walked.status == 0, walked.err
+    assert "1 accepted, 1 rejected, 1 skipped" in walked.out
+    assert "1 of 4" in walked.out and "a pass was requested" in walked.out and "x is no key here" in walked.out
+    statuses = [cli.json("proposals", "show", one["id"])["proposal"] for one in proposals]
+    assert [one["status"] for one in statuses] == ["applied", "rejected", "proposed", "proposed"]
+    assert statuses[0]["comment"] == "agreed at lunch" and statuses[0]["decided_by"] == "person:ada"
+
+    # A memory moved on: accepting is refused and the reviewer may choose again; the end of input quits.
+    cli.json("verify", proposals[2]["memory_id"])
+    walked = cli("review", "--json", stdin="a\nr\n")
+    assert json.loads(walked.out) == {"accepted": [], "rejected": [proposals[2]["id"]], "skipped": [], "left": 1}
+    assert "stale" in walked.err and "is at version" in walked.err
+    assert cli("review", "--action", "archive").out.startswith("nothing to review")
+
+
+def test_another_tenant_has_no_part_in_the_queue(cli, other_tenant):
+    [proposal] = staged(cli, 1)
+    assert other_tenant.json("proposals", "list", "--status", "all")["total"] == 0
+    for verb in (("show",), ("proposals", "show"), ("proposals", "accept"), ("explain",), ("pass", "show")):
+        foreign = proposal["pass_id"] if verb[0] == "pass" else proposal["id"]
+        assert other_tenant(*verb, foreign, "--json").error["code"] == "not_found"
+        assert other_tenant(*verb, str(uuid4()), "--json").error["code"] == "not_found"
+    assert other_tenant("review").out.startswith("nothing to review")
+    assert cli.json("proposals", "show", proposal["id"])["proposal"]["status"] == "proposed"
+
+
+def test_on_a_terminal_single_keys_decide_and_the_terminal_is_put_back(cli):
+    import termios
+
+    first, second, third = staged(cli, 3)
+    with _Terminal(cli.command("review")) as terminal:
+        before = termios.tcgetattr(terminal.slave)
+        terminal.until("q quit")
+        # An arrow key ends in A and a paste holds one: neither is a decision.
+        terminal.type(b"\x1b[A")
+        terminal.until("q quit")
+        terminal.type(b"aaaa")
+        terminal.until("q quit")
+        terminal.type(b"a")
+        terminal.until("accepted")
+        terminal.until("q quit")
+        terminal.type(b"c")
+        terminal.until("comment: ")
+        terminal.type("nicht so é\n".encode())
+        terminal.until("q quit")
+        terminal.type(b"R")
+        terminal.until("rejected")
+        terminal.until("q quit")
+        terminal.type(b"\x04")
+        assert terminal.ends() == 0
+        assert termios.tcgetattr(terminal.slave) == before
+    decided = [cli.json("proposals", "show", one["id"])["proposal"] for one in (first, second, third)]
+    assert [one["status"] for one in decided] == ["applied", "rejected", "proposed"]
+    assert decided[1]["comment"] == "nicht so é"
+
+    for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        with _Terminal(cli.command("review")) as terminal:
+            terminal.until("q quit")
+            terminal.process.send_signal(number)
+            assert terminal.ends() == status
+            assert termios.tcgetattr(terminal.slave) == before
+
+
+def test_watching_prints_each_proposal_as_the_broker_brings_it(cli, other_tenant):
+    fill(cli, 2)
+    cli.json("settings", "judgment", "on")
+    watching = cli.spawn("review", "--watch", "--json")
+    assert watching.stdout is not None and watching.stderr is not None
+    elsewhere = other_tenant.spawn("review", "--watch")
+    assert elsewhere.stderr is not None
+    assert b"watching" in elsewhere.stderr.readline()
+    done = cli.json("pass", "run", "--wait", "60")
+    assert done["proposed"] == {"supersede": 2}
+    seen = {json.loads(watching.stdout.readline())["proposal"]["id"] for _ in range(2)}
+    assert seen == {one["id"] for one in cli.json("proposals", "list")["proposals"]}
+    for process in (watching, elsewhere):
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == 0 and out == b"" and b"Traceback" not in err, (out, err)
+
+
+class _Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.master, self.slave = os.openpty()
+        self.process = subprocess.Popen(
+            command,
+            stdin=self.slave,
+            stdout=self.slave,
+            stderr=self.slave,
+            env={**os.environ, "TERM": "xterm-256color"},
+            start_new_session=True,
+        )
+        self._said = ""
+
+    def __enter__(self) -> "_Terminal":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+    def until(self, words: str) -> None:
+        """Read until these words were said since the last call."""
+        deadline = time.monotonic() + 60
+        while words not in (plain := re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self._said)):
+            ready, _, _ = select.select([self.master], [], [], max(0.0, deadline - time.monotonic()))
+            assert ready, self._said
+            self._said += os.read(self.master, 65_536).decode("utf-8", "replace")
+        self._said = plain.partition(words)[2]
+
+    def type(self, keys: bytes) -> None:
+        time.sleep(0.3)  # what is typed before the question is dropped, as it should be
+        os.write(self.master, keys)
+
+    def ends(self) -> int:
+        deadline = time.monotonic() + 60
+        while self.process.poll() is None and time.monotonic() < deadline:
+            if select.select([self.master], [], [], 0.05)[0]:
+                self._said += os.read(self.master, 65_536).decode("utf-8", "replace")
+        return self.process.wait(timeout=1)
