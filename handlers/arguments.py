@@ -82,6 +82,9 @@ def topic_of(content: object) -> str:
     """
     lines = content.strip().splitlines() if isinstance(content, str) else []
     first = lines[0].strip() if lines else ""
+    first = (
+        first.replace("\x00", "").encode(errors="ignore").decode()
+    )  # what cannot be stored is the content's fault
     if not first:
         return "untitled"
     return first if len(first) <= 80 else first[:79].rstrip() + "…"

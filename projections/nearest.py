@@ -17,7 +17,9 @@ from .words import SCALE, WORD
 
 BLOCK_CELLS = 2_000_000
 """Scores held at once; bounds the memory of a group of any size to some 150 MB beside its vectors."""
-MOST_MEMBERS = (1 << 20) - 1
+_PLACE_BITS = 20
+MOST_MEMBERS = (1 << _PLACE_BITS) - 1
+"""Largest group; a place in it shares a number with a score, or with a word and its weight."""
 
 Places = NDArray[np.int64]
 """Indices into a group's members."""
@@ -35,8 +37,9 @@ class Weights:
 PRODUCT_WEIGHTS = Weights(vector=1, words=2)
 """Chosen on real supersessions, against each half alone and reciprocal rank fusion: docs/reports/candidates.md."""
 
+_WEIGHT_BITS = 12
 _NOWHERE = -1
-_LOWEST = np.iinfo(np.int32).min
+_LOWEST = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +92,13 @@ class Group:
         self._starts = np.concatenate([[0], np.cumsum(lengths_of)])
         self._words, self._weights = entries["word"], entries["weight"]
         # Sorting one number per entry is many times faster than sorting places by words.
-        packed = self._words.astype(np.uint64) << 32
-        packed |= np.repeat(np.arange(self.size, dtype=np.uint64), lengths_of) << 12
+        packed = self._words.astype(np.uint64) << (_PLACE_BITS + _WEIGHT_BITS)
+        packed |= np.repeat(np.arange(self.size, dtype=np.uint64), lengths_of) << _WEIGHT_BITS
         packed |= self._weights
         packed.sort()
-        self._posted = ((packed >> 12) & 0xFFFFF).astype(np.int64)
-        self._posted_weights = (packed & 0xFFF).astype(np.float64)
-        self._postings = packed >> 12
+        self._posted = ((packed >> _WEIGHT_BITS) & MOST_MEMBERS).astype(np.int64)
+        self._posted_weights = (packed & ((1 << _WEIGHT_BITS) - 1)).astype(np.float64)
+        self._postings = packed >> _WEIGHT_BITS
 
     def blocks(self, rows: Places) -> Iterator[Places]:
         """The rows in portions whose scores fit into memory."""
@@ -116,17 +119,16 @@ class Group:
         allowed = places > rows[:, None]
         if same_project and not self.one_project:
             allowed &= self.projects[first:] == self.projects[rows, None]
-        ranked = np.where(allowed, scores, _LOWEST)
-        least = np.full((len(rows), 1), _LOWEST + 1, np.int32)
-        if 0 < count < len(places):
-            least = np.maximum(least, np.partition(ranked, -count, axis=1)[:, -count, None])
-        owners, columns = np.nonzero(ranked >= least)
-        owners, found, values = merged(owners, columns + first, ranked[owners, columns].astype(np.int64), count)
-        lists = Lists(np.full((len(rows), count), _NOWHERE), np.zeros((len(rows), count), np.int64))
-        at = np.arange(len(owners)) - np.searchsorted(owners, owners)
-        lists.places[owners, at] = found
-        lists.scores[owners, at] = values
-        return lists
+        # One number for score and place: no two are equal, however many scores are.
+        keys = np.where(allowed, (scores.astype(np.int64) << _PLACE_BITS) | places, _LOWEST)
+        if not count:
+            keys = keys[:, :0]
+        elif count < len(places):
+            keys = np.partition(keys, -count, axis=1)[:, -count:]
+        keys = np.sort(keys, axis=1)[:, ::-1]
+        keys = np.pad(keys, ((0, 0), (0, count - keys.shape[1])), constant_values=_LOWEST)
+        found = keys != _LOWEST
+        return Lists(np.where(found, keys & MOST_MEMBERS, _NOWHERE), np.where(found, keys >> _PLACE_BITS, 0))
 
     def similarities(self, rows: Places, others: Places) -> NDArray[np.float64]:
         """Cosine of each row with the other at the same index, to six digits; 0 where one has no vector."""
@@ -143,7 +145,7 @@ class Group:
         total = np.zeros((len(rows), self.size - first), np.int32)
         lengths = self._starts[rows + 1] - self._starts[rows]
         entries = _spans(self._starts[rows], lengths)
-        keys = self._words[entries].astype(np.uint64) << 20
+        keys = self._words[entries].astype(np.uint64) << _PLACE_BITS
         starts = np.searchsorted(self._postings, keys + np.uint64(first))
         counts = np.searchsorted(self._postings, keys + np.uint64(self.size)) - starts
         weights = self._weights[entries].astype(np.float64)

@@ -80,7 +80,9 @@ class Search:
     ) -> dict[UUID, float]:
         # Any of the words may match: a question holds many that no memory repeats.
         cursor = await connection.execute(
-            f"with q as (select replace(plainto_tsquery('english', %(query)s)::text, '&', '|')::tsquery words) "
+            # In small letters first: the parser drops words that are too long by their length as given.
+            "with q as (select replace(plainto_tsquery('english', lower(%(query)s))::text, $$' & '$$, $$' | '$$)"
+            "::tsquery words) "
             f"select memory_id, ts_rank(lexemes, q.words, 1) as rank from {self._schema}.live_memory, q "
             f"where lexemes @@ q.words and {matching.where()} order by rank desc, memory_id limit %(pool)s",
             {**matching.values(), "query": query, "pool": pool},

@@ -108,6 +108,8 @@ UNDONE = words(
     rolled
     """
 )
+CAME = words("adopted accepted approved implemented shipped merged ratified effect force passed enacted")
+"""What a record comes to when it takes force; "never" before one of these, and it ended nothing."""
 UNSETTLED = UNDONE | frozenset({"draft", "proposed", "provisional"})
 
 _NO_BLOCK = frozenset(

@@ -184,7 +184,7 @@ ANNOUNCING = (
 """Words that only announce a record: a zone of these before a verb leaves the text itself as the subject."""
 ADOPTED_TO = words(
     """
-    adopted accepted approved issued published decided agreed written created introduced made chosen ratified
+    adopted accepted approved issued published decided agreed written created introduced chosen ratified
     enacted
     """
 )

@@ -6,7 +6,7 @@ from itertools import pairwise
 from .atoms import Atom
 from .dates import MONTH_NAMES, dates_in
 from .lexicon import words
-from .negation import CONDITION, NEGATIVE, PARTIAL, PIECES, PLACES, SAID, STAYS, UNDONE, any_of
+from .negation import CAME, CONDITION, NEGATIVE, PARTIAL, PIECES, PLACES, SAID, STAYS, UNDONE, any_of
 from .phrases import phrase_at
 
 _MAY_FOLLOW = words(
@@ -83,6 +83,8 @@ def _turns(rest: Sequence[Atom]) -> bool:
     """ "…, but never took effect": a turn with a negation takes the ending back."""
     last = next((atom.text for atom in reversed(rest) if atom.kind == "word"), "")
     if last in ("not", "nope", "never", "no"):
+        return True
+    if any(atom.text in ("never", "not") and any_of(rest[n + 1 : n + 4], CAME) for n, atom in enumerate(rest)):
         return True
     turn = next((place for place, atom in enumerate(rest) if atom.text in _TURNS), None)
     return turn is not None and any_of(rest[turn:], NEGATIVE)

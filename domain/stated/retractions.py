@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from .atoms import Atom
 from .lexicon import phrases, words
-from .negation import CONDITION, MOOD, NEGATIVE, PARTIAL, STAYS, UNDONE, UNSETTLED, any_of
+from .negation import CAME, CONDITION, MOOD, NEGATIVE, PARTIAL, STAYS, UNDONE, UNSETTLED, any_of
 from .phrases import AUXILIARIES, ENDED, OBJECT_FILLERS, YIELDS, phrase_at, verb_at
 from .reading import Found
 
@@ -85,14 +85,13 @@ def _says_undone(atoms: Sequence[Atom]) -> bool:
     )
 
 
-_CAME = words("adopted accepted approved implemented shipped merged ratified effect force passed enacted")
 _BALLOTS = words("vote motion ballot poll")
 _LOST = words("failed lost fails")
 
 
 def _never_came(texts: Sequence[str]) -> bool:
     """ "It was never adopted." · "The vote failed."."""
-    denied = any(text in ("never", "not") and set(texts[at : at + 4]) & _CAME for at, text in enumerate(texts))
+    denied = any(text in ("never", "not") and set(texts[at : at + 4]) & CAME for at, text in enumerate(texts))
     return denied or (bool(set(texts) & _BALLOTS) and bool(set(texts) & _LOST))
 
 

@@ -14,9 +14,8 @@ _LEADING = words("after from with as since by upon following today now hencefort
 _SPEAKERS = words("we i he she they you one ben")
 ACTING_NOUNS = DOCUMENT_NOUNS | words(
     """
-    release edition revision version change scheme format model system setup solution exception trial pilot
-    standardisation method process framework protocol language law act statute contract charter code
-    rulebook manual handbook
+    release edition revision version change scheme format model system setup solution exception trial
+    pilot standardisation framework law act statute contract charter rulebook manual handbook
     """
 )
 """Nouns that "this …" may have when it ends another record; "this sentence" and "this author" do not."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from ...domain.errors import LethelogError
+from ...domain.errors import LethelogError, Misconfigured
 from ...domain.policy import ForgettingPolicy
 from ...handlers.engine import Engine
 from ...handlers.judges.stated import StatedJudge
@@ -50,7 +50,12 @@ async def measure(data: Path) -> dict[str, Any]:
     """All figures of the report, JSON-ready."""
     figures: dict[str, Any] = {"python": platform.python_version(), "candidates": {}, "weights": {}}
     for name in EMBEDDERS:
-        with open_embedder(name) as embedder:
+        try:
+            opened = open_embedder(name)
+        except Misconfigured as missing:
+            _say(f"{name} is left out: {missing}")
+            continue
+        with opened as embedder:
             async with fresh_engine(embedder) as engine:
                 _say(f"{name}: real supersessions")
                 figures["candidates"][name] = await _candidates(engine, embedder, lineage(data))

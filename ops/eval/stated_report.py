@@ -45,8 +45,8 @@ as it stands.
     earlier = [
         f"- {run['found']:,} of {run['ending_items']:,} items of endings found; {run['false']} of "
         f"{run['non_ending_items']:,} items of non-endings taken for endings, from {run['false_wordings']} of "
-        f"{run['non_endings']} wordings; {run['ends_found']} of {run['ends']} ends found, {run['no_ends_false']} of "
-        f"{run['no_ends']} memories without one taken for ended."
+        f"{run['non_endings']} wordings; {run['ends_found']} of {run['ends']} ends found, "
+        f"{run['no_ends_false']} of {run['no_ends']} memories without one taken for ended."
         for run in found["earlier_runs"]
     ]
     tail = """

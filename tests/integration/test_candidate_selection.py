@@ -3,6 +3,7 @@
 behaviour.md 1.16 with settlements 5 to 10; A16, A21, A22, A23, A28, A34; F20, F25, F31.
 """
 
+import asyncio
 import itertools
 import random
 from collections.abc import AsyncGenerator
@@ -629,6 +630,17 @@ async def test_a_vector_that_comes_later_enters_the_lists_without_any_event(stor
         assert await store.engine.live_memory.fill_vectors(connection, "lethelog_views") == 1
     [item] = (await store.select()).items
     assert item.similarity[0] > 0.5
+
+
+async def test_two_refreshes_at_once_do_the_work_once(store: Store):
+    for n in range(8):
+        await store.remember(days=60 - n)
+    head = await store.catch_up()
+    both = await asyncio.gather(
+        *(refresh(store.engine.database, store.tenant, upto_position=head, neighbours=5) for _ in range(2))
+    )
+    assert sorted(report.lists_written for report in both) == [0, 8]
+    assert await read_lists(store) == await expected_lists(store)
 
 
 async def test_lists_are_not_made_for_a_position_that_live_memory_has_not_reached(store: Store):

@@ -192,7 +192,7 @@ async def test_a_sealed_body_moved_to_another_row_does_not_open(log: Log, databa
     await log.append(unit(a))
     with psycopg.connect(database_url) as connection:
         connection.execute(
-            "insert into lethelog.events select 99, tenant, %s, 1, name, gen_random_uuid(), recorded_at, body from lethelog.events",
+            "insert into lethelog.events select 99, tenant, %s, 1, name, gen_random_uuid(), recorded_at, body, hash from lethelog.events",
             (b,),
         )
     with pytest.raises(Exception, match="does not open"):
