@@ -15,6 +15,7 @@ from ..domain.errors import Conflict, KeyReused, NotFound, WrongKind
 from ..domain.events import Event
 from ..domain.fields import parse
 from ..domain.memory import Memory, Owners, Resolved
+from ..streams.folding import fold_stream
 from ..streams.ids import new_id
 from ..streams.log import Appended, Claim, ClaimHeld, KeyTaken, NewEvent, Repeated, Unit, VersionMoved
 from ..streams.payloads import Envelope
@@ -193,9 +194,7 @@ class MemoryCommands:
         for stream, recorded in (await self._engine.log.read_streams(tenant, ids)).items():
             if recorded[0].name != "memory.remembered":
                 continue
-            state = rules.fold(
-                ((r.event, r.version, r.recorded_at) for r in recorded if r.event is not None), stream
-            )
+            state = fold_stream(recorded, rules.evolve)
             assert state is not None
             found[stream] = state
         return found

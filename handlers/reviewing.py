@@ -16,6 +16,7 @@ from ..domain.proposal import Proposal
 from ..projections.rows import read_rows
 from ..projections.runner import wait_for
 from ..streams.database import Connection
+from ..streams.folding import fold_stream
 from ..streams.ids import new_id
 from ..streams.log import Appended, Claim, KeyTaken, NewEvent, Repeated, Unit
 from ..streams.payloads import Envelope
@@ -126,12 +127,7 @@ class Reviewing:
         kind = recorded[0].name.partition(".")[0] if recorded else ""
         if kind and kind != "proposal":
             raise WrongKind(f"{proposal_id} is the id of a {kind}, not of a proposal", id=proposal_id, kind=kind)
-        state: Proposal | None = None
-        for one in recorded:
-            if one.event is not None:
-                state = rules.evolve_proposal(
-                    state, one.event, stream=proposal_id, version=one.version, recorded_at=one.recorded_at
-                )
+        state = fold_stream(recorded, rules.evolve_proposal)
         if state is None or state.status == "dismissed":
             raise NotFound(f"no proposal {proposal_id}", proposal_id=proposal_id)
         return state

@@ -9,6 +9,7 @@ from ..domain.errors import BudgetExceeded, Conflict, NotFound
 from ..domain.events import Event
 from ..domain.policy import JUDGE_OPERATION, ForgettingPolicy
 from ..domain.tenant import BudgetDay, Tenant
+from ..streams.folding import fold_stream
 from ..streams.ids import new_id
 from ..streams.log import Appended, CommandKey, Log, NewEvent, Unit
 from ..streams.payloads import Actor, Envelope
@@ -30,16 +31,7 @@ class Tenants:
         cached = self._cache.get(tenant)
         if not fresh and cached is not None and time.monotonic() - cached[0] < CACHE_SECONDS:
             return cached[1]
-        state: Tenant | None = None
-        for recorded in await self._log.read_stream(tenant, tenant):
-            if recorded.event is not None:
-                state = rules.evolve_tenant(
-                    state,
-                    recorded.event,
-                    stream=tenant,
-                    version=recorded.version,
-                    recorded_at=recorded.recorded_at,
-                )
+        state = fold_stream(await self._log.read_stream(tenant, tenant), rules.evolve_tenant)
         if state is None:
             raise NotFound("no such tenant")
         self._cache[tenant] = (time.monotonic(), state)

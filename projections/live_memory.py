@@ -17,6 +17,7 @@ from ..domain.errors import LethelogError
 from ..domain.events import MemoryRemembered, event_names
 from ..domain.memory import Memory, evolve
 from ..streams.database import Connection
+from ..streams.folding import fold_stream
 from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
 from .embedders import Embedder
@@ -127,16 +128,7 @@ class LiveMemory:
         before = await self._read_beginnings(by_memory, page[0].position)
         memories: dict[tuple[UUID, UUID], tuple[Memory, int]] = {}
         for key, events in by_memory.items():
-            state: Memory | None = None
-            for event in [*before.get(key, ()), *events]:
-                if event.event is not None:
-                    state = evolve(
-                        state,
-                        event.event,
-                        stream=event.stream,
-                        version=event.version,
-                        recorded_at=event.recorded_at,
-                    )
+            state = fold_stream([*before.get(key, ()), *events], evolve)
             assert state is not None
             memories[key] = (state, events[-1].position)
         fresh = [(event.tenant, event.stream) for event in page if isinstance(event.event, MemoryRemembered)]

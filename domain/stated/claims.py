@@ -32,6 +32,11 @@ class Claim:
     quote: str
 
 
+def could_claim(texts: Sequence[str]) -> bool:
+    """Cheap test of a memory: does any word in it begin a wording of an ending?"""
+    return any(not ENDING_WORDS.isdisjoint(letters_of(text)) for text in texts)
+
+
 def find_claim(texts: Sequence[str], names: Names, now: datetime) -> Claim | None:
     """The first claim of a memory's texts (content, topic) that the memory does not take back elsewhere."""
     titles = tuple(" ".join(title) for title in (*names.older.titles, *names.own.titles))

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from ..judging import Answer, Evidence, Item, JudgedMemory, PairItem, is_guarded, visible
 from .atoms import Names
-from .claims import Claim, find_claim
+from .claims import Claim, could_claim, find_claim
 from .ends import find_stated_end
 from .mentions import identity_of
 from .precision import probability_of
@@ -77,9 +77,12 @@ def claim_against(older: JudgedMemory, newer: JudgedMemory, now: datetime) -> Cl
         return None
     if TRUST_ORDER.get(newer.trust, -1) < TRUST_ORDER.get(older.trust, len(TRUST_ORDER)):
         return None
+    said = (visible(newer.content), visible(newer.topic))
+    if not could_claim(said):
+        return None
     other = identity_of(older)
     own = identity_of(newer).beside(other)
-    claim = find_claim((visible(newer.content), visible(newer.topic)), Names(own, other), now)
+    claim = find_claim(said, Names(own, other), now)
     if claim is None:
         return None
     reverse = find_claim((visible(older.content), visible(older.topic)), Names(other, own), now)

@@ -7,6 +7,7 @@ from uuid import UUID, uuid5
 from ...domain.errors import NotFound, WrongKind
 from ...domain.events import Event
 from ...domain.forgetting_pass import PassState, evolve_pass
+from ...streams.folding import fold_stream
 from ...streams.log import Appended, Claim, CommandKey, Log, NewEvent, Repeated, Unit
 from ...streams.payloads import Actor, Envelope
 
@@ -23,10 +24,7 @@ async def load_pass(log: Log, tenant: UUID, pass_id: UUID) -> PassState:
     kind = recorded[0].name.partition(".")[0] if recorded else ""
     if kind and kind != "pass":
         raise WrongKind(f"{pass_id} is the id of a {kind}, not of a pass", id=pass_id, kind=kind)
-    state: PassState | None = None
-    for one in recorded:
-        if one.event is not None:
-            state = evolve_pass(state, one.event, stream=pass_id, version=one.version, recorded_at=one.recorded_at)
+    state = fold_stream(recorded, evolve_pass)
     if state is None:
         raise NotFound(f"no pass {pass_id}", pass_id=pass_id)
     return state

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from ...domain.proposal import Proposal, changed_since, decide_withdraw, evolve_proposal
+from ...streams.folding import fold_stream
 from ...streams.log import NewEvent, Unit
 from ...streams.payloads import Envelope
 from ..engine import Engine
@@ -43,14 +44,6 @@ async def _open_proposals(engine: Engine, tenant: UUID) -> list[Proposal]:
             (tenant,),
         )
         ids = [row[0] for row in await cursor.fetchall()]
-    found: list[Proposal] = []
-    for stream, events in (await engine.log.read_streams(tenant, ids)).items():
-        state: Proposal | None = None
-        for one in events:
-            if one.event is not None:
-                state = evolve_proposal(
-                    state, one.event, stream=stream, version=one.version, recorded_at=one.recorded_at
-                )
-        if state is not None and state.status == "proposed":
-            found.append(state)
-    return found
+    streams = await engine.log.read_streams(tenant, ids)
+    loaded = [fold_stream(recorded, evolve_proposal) for recorded in streams.values()]
+    return [one for one in loaded if one is not None and one.status == "proposed"]

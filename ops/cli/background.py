@@ -4,6 +4,7 @@ The lock ends with the process, however it ends, so nobody has to guess whether 
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import select
@@ -51,8 +52,6 @@ def worker_file(data_dir: Path) -> Path:
 
 def current(data_dir: Path) -> WorkerState | None:
     """The worker of a data directory, or None where none runs."""
-    from ..embedded.locks import try_lock
-
     try:
         descriptor = os.open(worker_file(data_dir), os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -63,7 +62,7 @@ def current(data_dir: Path) -> WorkerState | None:
             "your own with --data-dir.",
         ) from None
     try:
-        if try_lock(descriptor, shared=True):
+        if _lock(descriptor, fcntl.LOCK_SH):
             return None
         return _decode(os.read(descriptor, 65_536))
     finally:
@@ -95,10 +94,9 @@ class WorkerLock:
 
     def __init__(self, data_dir: Path) -> None:
         """Raises `Misconfigured` where another worker holds it already."""
-        from ..embedded.locks import open_lock_file, try_lock
-
-        self._descriptor = open_lock_file(worker_file(data_dir))
-        if not try_lock(self._descriptor):
+        self._descriptor = os.open(worker_file(data_dir), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        _give_to_owner_of(data_dir, self._descriptor)
+        if not _lock(self._descriptor, fcntl.LOCK_EX):
             os.close(self._descriptor)
             raise Misconfigured(f"A worker of {data_dir} runs already. See: lethelog status")
         os.ftruncate(self._descriptor, 0)
@@ -199,12 +197,10 @@ def _decode(content: bytes) -> WorkerState | None:
 
 def _signal(worker: WorkerState, number: signal.Signals, data_dir: Path) -> None:
     try:
-        if not worker.pid or b"lethelog" not in Path(f"/proc/{worker.pid}/cmdline").read_bytes():
-            raise FileNotFoundError
+        if not worker.pid or not _is_ours(worker.pid):
+            raise ProcessLookupError
         os.kill(worker.pid, number)
-    except (FileNotFoundError, ProcessLookupError):
-        if current(data_dir) not in (None, worker):
-            return
+    except ProcessLookupError:
         if not worker.pid or _ends(data_dir, worker, 1.0):
             return
         raise Misconfigured(f"The worker of {data_dir} was started in another container. Stop it there.") from None
@@ -212,6 +208,16 @@ def _signal(worker: WorkerState, number: signal.Signals, data_dir: Path) -> None
         raise Misconfigured(
             f"The worker of {data_dir} runs as another account. Stop it as that account or as root."
         ) from None
+
+
+def _is_ours(pid: int) -> bool:
+    """Whether the process of this number can be the worker; in another container it is somebody else."""
+    if not Path("/proc/self").exists():
+        return True
+    try:
+        return b"lethelog" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _ends(data_dir: Path, worker: WorkerState, seconds: float) -> bool:
@@ -245,12 +251,25 @@ def _log_file(path: Path) -> Any:
         path.replace(path.with_suffix(".log.1"))
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        owner = path.parent.stat()
-        if os.geteuid() == 0 and owner.st_uid != 0:
-            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        _give_to_owner_of(path.parent, descriptor)
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _give_to_owner_of(folder: Path, descriptor: int) -> None:
+    """Root visits a data directory of another account, whose own processes must be able to open this later."""
+    owner = folder.stat()
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
 
 
 def _as_owner(data_dir: Path) -> dict[str, Any]:

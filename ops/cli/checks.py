@@ -98,6 +98,8 @@ def check_data_dir(settings: "Settings") -> Generator[Check]:
         return
     if not os.access(existing, os.W_OK | os.X_OK):
         yield Check("data directory", "fault", f"{existing} cannot be written", elsewhere)
+    elif folder.exists() and os.geteuid() not in (0, folder.stat().st_uid):
+        yield Check("data directory", "fault", f"{folder} belongs to another account", elsewhere)
     elif folder.exists():
         yield Check("data directory", "ok", str(folder))
     else:

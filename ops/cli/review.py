@@ -59,15 +59,14 @@ def review(
     # Proposals show their memories, and an explanation walks the log.
     with session.reading("review_queue", "live_memory") as memory:
         walk = Walk(session.printer, memory)
-        with reading_keys(walk.ask_line) as keys:
-            done = walk.go(_open_proposals(memory, action), keys)
-    printer = session.printer
-    if printer.json_only:
-        printer.document(done.as_dict())
-        return
-    printer.line(
-        Text(f"{len(done.accepted)} accepted, {len(done.rejected)} rejected, {len(done.skipped)} skipped", "bold")
-    )
+        try:
+            with reading_keys(walk.ask_line) as keys:
+                walk.go(_open_proposals(memory, action), keys)
+        except BaseException:
+            # Whatever ends the walk, what was decided stays decided.
+            session.printer.note(str(walk.done))
+            raise
+    session.printer.answer(walk.done.as_dict(), Text(str(walk.done), "bold"))
 
 
 @dataclass
@@ -79,6 +78,9 @@ class Done:
     skipped: list[UUID] = field(default_factory=list[UUID])
     left: int = 0
     """Proposals that were not reached."""
+
+    def __str__(self) -> str:
+        return f"{len(self.accepted)} accepted, {len(self.rejected)} rejected, {len(self.skipped)} skipped"
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -94,12 +96,12 @@ class Walk:
     """One walk through the queue. With ``--json`` the questions go to the error stream."""
 
     def __init__(self, printer: Printer, memory: "Memory") -> None:
+        self.done = Done()
         self._memory = memory
         self._console = printer.err if printer.json_only else printer.out
 
-    def go(self, ids: list[UUID], keys: Keys) -> Done:
+    def go(self, ids: list[UUID], keys: Keys) -> None:
         """Ask about each of them, until there are no more or somebody quits."""
-        done = Done()
         if not ids:
             self._say("nothing to review")
         for number, one in enumerate(ids):
@@ -112,16 +114,15 @@ class Walk:
                 continue
             self._console.print(Rule(f"{number + 1} of {len(ids)}"))
             self._show(detail)
-            if not self._decide(detail, keys, done):
-                done.left = len(ids) - number
+            if not self._decide(detail, keys):
+                self.done.left = len(ids) - number
                 break
-        return done
 
     def ask_line(self, prompt: str) -> None:
         """Show the question that a line of text answers."""
         self._console.print(safe(prompt, "bold"), end="")
 
-    def _decide(self, detail: "ProposalDetail", keys: Keys, done: Done) -> bool:
+    def _decide(self, detail: "ProposalDetail", keys: Keys) -> bool:
         """Ask until this proposal is done with; False to quit."""
         proposal = detail.proposal.id
         comment: str | None = None
@@ -131,11 +132,11 @@ class Walk:
             if key is None or key == "q":
                 return False
             if key == "s":
-                done.skipped.append(proposal)
+                self.done.skipped.append(proposal)
                 return True
             if key in ("a", "r"):
                 if self._settle(proposal, accepted=key == "a", comment=comment):
-                    (done.accepted if key == "a" else done.rejected).append(proposal)
+                    (self.done.accepted if key == "a" else self.done.rejected).append(proposal)
                     return True
             elif key == "c":
                 comment = self._comment(keys, comment)

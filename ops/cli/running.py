@@ -126,10 +126,15 @@ def _interrupted() -> int:
 
 def _prepare_streams() -> None:
     """A character that the terminal's encoding lacks is spelt out; it must not end the command."""
-    for stream in (sys.stdout, sys.stderr):
+    # Input that is no text comes through, for the engine to refuse it by name.
+    for stream, errors in (
+        (sys.stdout, "backslashreplace"),
+        (sys.stderr, "backslashreplace"),
+        (sys.stdin, "surrogateescape"),
+    ):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
+            reconfigure(errors=errors)
 
 
 def _flush() -> None:

@@ -72,6 +72,8 @@ def links(data: Path) -> list[Link]:
             newer, older = by_id.get(newer_id), by_id.get(older_id)
             if newer is None or older is None or newer.at < older.at:
                 continue
+            if older.name.lower() in newer.title.lower():
+                continue  # "RFC 1888 Is Obsolete": the title itself states it, whatever the wording says
             choices = [r for r in ordered if r.number not in (newer.number, older.number) and r.at <= newer.at]
             if choices:
                 found.append(Link(newer, older, choices[_digest(newer_id + older_id) % len(choices)]))

@@ -1,0 +1,450 @@
+"""What people write stands in clear in the read models and nowhere else.
+
+A canary of its own goes into every free text and every outside name that a command takes, also into commands that
+are refused. Then everything that is stored, sent or said is searched for each of them. Scopes are no text of a
+person: they are words of a fixed alphabet that stand in clear by design (design.md 4), so they carry none.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import logging
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import nats
+import psycopg
+import pytest
+from lethelog.domain.errors import LethelogError
+from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evidence, PairItem
+from lethelog.handlers.caller import Caller
+from lethelog.handlers.forgetting.requesting import Passes
+from lethelog.handlers.memories import Retry
+from lethelog.ops.local import INSTALLATION, open_caller
+from lethelog.ops.settings import Settings
+from lethelog.projections.runner import wait_for
+from lethelog.streams.payloads import Actor
+from nats.aio.msg import Msg
+
+from .broker_fixtures import eventually
+from .passes import ToldJudge, finish, pass_settings, sure, working
+
+
+@dataclass
+class Canaries:
+    """Words that occur nowhere else, by what they were given as."""
+
+    run: str = field(default_factory=lambda: uuid4().hex[:10])
+    given: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, what: str) -> str:
+        word = f"zqcanary{len(self.given):03d}x{self.run}"
+        assert what not in self.given
+        self.given[what] = word
+        return word
+
+    def in_text(self, text: str) -> set[str]:
+        """Which of them a text holds, in clear or as its bytes written in base 16 or 64."""
+        lower = text.lower()
+        found = {what for what, word in self.given.items() if word in lower}
+        found |= {what for what, word in self.given.items() if word.encode().hex() in lower}
+        return found | {what for what, word in self.given.items() for form in _base64_forms(word) if form in text}
+
+    def in_bytes(self, content: bytes) -> set[str]:
+        found = {what for what, word in self.given.items() if word.encode() in content}
+        return found | self.in_text(content.decode("latin-1"))
+
+
+def _base64_forms(word: str) -> Iterator[str]:
+    """What a word looks like inside a text in base 64, wherever it begins in it."""
+    for before in range(3):
+        written = base64.b64encode(b"\x00" * before + word.encode()).decode().rstrip("=")
+        yield written[(0, 2, 3)[before] : -1]
+
+
+class Quoting(ToldJudge):
+    """Quotes a sentence of the memory that it judges, as the local rule does."""
+
+    quote = ""
+
+    async def decide(self, request: DecisionRequest) -> DecisionResult:
+        result = await super().decide(request)
+        answers = dict(result.answers)
+        for item in request.items:
+            answer = answers[item.ref]
+            assert isinstance(answer, Answer)
+            about = item.newer.memory_id if isinstance(item, PairItem) else item.memory.memory_id
+            answers[item.ref] = replace(answer, evidence=Evidence(self.quote, about))
+        return replace(result, answers=answers)
+
+
+@dataclass
+class Said:
+    """What one life of commands left to look through beside the stores."""
+
+    canaries: Canaries
+    ids: dict[str, UUID] = field(default_factory=dict)
+    proposals: list[UUID] = field(default_factory=list)
+    errors: list[LethelogError] = field(default_factory=list)
+
+
+async def live(world, broker, said: Said) -> None:
+    """Every command there is, with a canary in every field that takes one."""
+    word, commands, caller = said.canaries, world.commands, world.caller
+    at = world.clock.now - timedelta(days=40)
+
+    def described(verb: str) -> dict[str, Any]:
+        return {
+            "topic": word(f"{verb} topic"),
+            "content": f"Deploys go to {word(f'{verb} content')}",
+            "tags": [word(f"{verb} tag")],
+            "metadata": {word(f"{verb} metadata key"): {"inner": [word(f"{verb} metadata value")]}},
+            "project": word(f"{verb} project"),
+            **{
+                name: word(f"{verb} {name}") for name in ("user_id", "agent_id", "run_id", "session_id", "subject")
+            },
+        }
+
+    async def do(verb: str, name: str, key: bool = False, **arguments: Any) -> UUID:
+        retry = Retry(word(f"{verb} key of {name}") if key else None)
+        written = await getattr(commands, verb)(caller, arguments, retry)
+        return said.ids.setdefault(name, written.memory.id)
+
+    first = await do("remember", "first", key=True, **described("remember"))
+    revised = await do("revise", "revised", key=True, memory_id=first, **described("revise"))
+    await do("import_memory", "imported", key=True, **described("import"), occurred_at=at)
+    about = {"memory_id": revised}
+    await do("move", "revised", key=True, **about, project=word("move project"), tags=[word("move tag")])
+    await do("archive", "revised", key=True, **about, reason=word("archive reason"))
+    await do("restore", "revised", key=True, **about, reason=word("restore reason"))
+    plan = {"plan_id": uuid4(), "approver": word("approver"), "reason": word("suppress reason")}
+    await do("suppress", "revised", key=True, **about, **plan)
+    await do("restore", "revised", **about)
+    for verb in ("reaffirm", "pin", "verify"):
+        await do(verb, "revised", key=True, **about)
+    await do("refute", "revised", key=True, **about, reason=word("refute reason"))
+    again = (await world.get(revised)).content
+    back = await do("remember", "quarantined", topic=word("quarantined topic"), content=again)
+    await do("release", "quarantined", key=True, memory_id=back, reason=word("release reason"))
+    for name in ("accepted", "rejected"):
+        text = {"topic": word(f"{name} topic"), "content": f"The {name} one is {word(f'{name} content')}"}
+        await do("remember", name, **text, memory_type="decision", project=name, occurred_at=at)
+    await a_pass(world, broker, said)
+    await refused(world, said)
+
+
+async def a_pass(world, broker, said: Said) -> None:
+    word, caller = said.canaries, world.caller
+    await world.engine.tenants.set_judgment(caller.tenant, True, caller.actor)
+    judge = Quoting(sure("archive"))
+    judge.quote = f"That is over: {word('verdict quote')}."
+    settings = pass_settings(judge)
+    async with working(world, broker, settings) as workers:
+        view = await Passes(world.engine, settings).request(caller, {"key": word("pass key")})
+        await finish(world, settings, view)
+        page = await world.reviewing.list(caller, {"status": "proposed"})
+        by_memory = {proposal.memory_id: proposal.id for proposal in page.proposals}
+        said.proposals = [by_memory[said.ids["accepted"]], by_memory[said.ids["rejected"]]]
+        for decide, proposal, name in (
+            (world.reviewing.accept, said.proposals[0], "accept"),
+            (world.reviewing.reject, said.proposals[1], "reject"),
+        ):
+            arguments = {"proposal_id": proposal, "comment": word(f"{name} comment"), "key": word(f"{name} key")}
+            await decide(caller, arguments)
+        await world.reading.search(caller, {"query": f"where do deploys go {word('search query')}"})
+        await world.reading.list(caller, {"user_id": word("filter user"), "tags": [word("filter tag")]})
+        head = await world.engine.log.head()
+        for name in ("live_memory", "review_queue", "memory_history"):
+            await wait_for(world.engine.database, name, head)
+        async with asyncio.timeout(20):
+            await workers._relay.reached(head)
+
+
+async def refused(world, said: Said) -> None:
+    """The same words again, in commands that fail: errors are read by more eyes than memories."""
+    word, caller = said.canaries, world.caller
+    first, key = said.ids["first"], said.canaries.given["remember key of first"]
+    long = {name: f"{word(f'long {name}')} " * 200 for name in ("topic", "content", "user_id", "project")}
+    right = {"topic": "t", "content": "c"}
+    wrong: list[tuple[Any, dict[str, Any], Retry]] = [
+        *[(world.commands.remember, {**right, name: text}, Retry()) for name, text in long.items()],
+        (
+            world.commands.remember,
+            {**right, "metadata": {word("bad metadata key") * 9: word("bad metadata")}},
+            Retry(),
+        ),
+        (world.commands.remember, {**right, "metadata": {"k": {word("bad object"): object()}}}, Retry()),
+        (world.commands.remember, {**right, "tags": word("tags as text")}, Retry()),
+        (world.commands.remember, {**right, "tags": [word("long tag") * 9]}, Retry()),
+        (world.commands.remember, {**right, "topic": f"{word('nul topic')}\x00"}, Retry()),
+        (world.commands.remember, {**right, "content": f"{word('half content')}\ud83d"}, Retry()),
+        (world.commands.remember, {**right, "scope": word("bad scope").upper()}, Retry()),
+        (world.commands.remember, {**right, "memory_type": word("bad type")}, Retry()),
+        (world.commands.remember, {**right, "expires_at": word("bad time")}, Retry()),
+        (world.commands.remember, {**right, "derived_from": [word("bad id")]}, Retry()),
+        (world.commands.remember, {**right, "vaild_to": word("unknown argument")}, Retry()),
+        (world.commands.remember, {"topic": "t", "content": word("content under a used key")}, Retry(key)),
+        (world.commands.remember, right, Retry(word("long key") * 20)),
+        (world.commands.revise, {"memory_id": first, "content": word("content of a closed one")}, Retry()),
+        (world.commands.revise, {"memory_id": uuid4(), "content": word("content of nobody")}, Retry()),
+        (world.commands.archive, {"memory_id": first, "reason": word("reason for a closed one")}, Retry()),
+        (world.commands.archive, {"memory_id": word("word as id")}, Retry()),
+        (
+            world.commands.restore,
+            {"memory_id": said.ids["revised"], "reason": word("restoring a refuted one")},
+            Retry(),
+        ),
+    ]
+    for call, arguments, retry in wrong:
+        with pytest.raises(LethelogError) as error:
+            await call(caller, arguments, retry)
+        said.errors.append(error.value)
+    for call, arguments in (
+        (world.reading.search, {"query": f"{word('long query')} " * 200}),
+        (world.reading.list, {"cursor": word("cursor")}),
+        (world.reading.list, {"status": word("status")}),
+        (world.reviewing.accept, {"proposal_id": said.proposals[0], "comment": word("comment on a decided one")}),
+        (world.reviewing.reject, {"proposal_id": said.proposals[1], "comment": f"{word('long comment')} " * 200}),
+    ):
+        with pytest.raises(LethelogError) as error:
+            await call(caller, arguments)
+        said.errors.append(error.value)
+
+
+@pytest.fixture
+async def own_caller(world, tmp_path: Path, canaries: Canaries) -> Caller:
+    """A caller of a tenant and with a name that were given in words."""
+    settings = Settings.load(
+        data_dir=tmp_path, tenant=canaries("tenant name"), actor=f"person:{canaries('actor name')}"
+    )
+    world.caller = await open_caller(world.engine, settings)
+    world.clock.now = (await world.engine.tenants.get(world.caller.tenant)).created_at
+    return world.caller
+
+
+@pytest.fixture
+def canaries() -> Canaries:
+    return Canaries()
+
+
+@pytest.fixture
+def everything_logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """Every logger there is at DEBUG, also those that do not hand their records up."""
+    caplog.set_level(logging.DEBUG)
+    for name in list(logging.root.manager.loggerDict):
+        logger = logging.getLogger(name)
+        caplog.set_level(logging.DEBUG, logger=name)
+        if not logger.propagate:
+            logger.addHandler(caplog.handler)
+    return caplog
+
+
+@asynccontextmanager
+async def overheard(broker) -> AsyncGenerator[list[Msg]]:
+    """Every message that passes under the prefix of this test, tasks and inboxes of its streams included."""
+    heard: list[Msg] = []
+
+    async def hear(message: Msg) -> None:
+        heard.append(message)
+
+    client = await nats.connect(broker.url)
+    await client.subscribe(f"{broker.prefix}.>", cb=hear)
+    await client.flush()
+    try:
+        yield heard
+    finally:
+        await client.close()
+
+
+def stored_rows(database_url: str) -> Iterator[tuple[str, str, list[Any]]]:
+    """(schema, table, row) of every table of every schema, and the last statement of every session."""
+    with psycopg.connect(database_url) as connection:
+        for row in connection.execute("select query from pg_stat_activity").fetchall():
+            yield "pg_catalog", "pg_stat_activity", list(row)
+        tables = connection.execute(
+            "select n.nspname, c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+            "where c.relkind in ('r', 'm', 'p', 'S') and n.nspname not in ('pg_catalog', 'information_schema') "
+            "and n.nspname !~ '^pg_toast' order by 1, 2"
+        ).fetchall()
+        for schema, table in tables:
+            query = f'select x::text, x.* from "{schema}"."{table}" x'
+            for row in connection.execute(query).fetchall():
+                yield schema, table, list(row)
+
+
+async def test_every_word_of_a_person_is_in_clear_in_the_read_models_and_nowhere_else(
+    world, broker, servers, database_url, own_caller, canaries, everything_logged, capfd, tmp_path
+):
+    """F06, F38: names too."""
+    asyncio.get_running_loop().set_debug(True)
+    said = Said(canaries)
+    log_files = [(path, path.stat().st_size) for path in server_logs(servers)]
+    async with overheard(broker) as heard:
+        await live(world, broker, said)
+        assert len({message.subject for message in heard}) > 10
+    assert len(canaries.given) > 80
+
+    # Positive control first: what was given is there to be read.
+    shown = await readable(world, said)
+    assert sorted(set(KEPT) - shown) == []
+    in_views: set[str] = set()
+    elsewhere: dict[str, set[str]] = {}
+    rows = 0
+    for schema, table, row in stored_rows(database_url):
+        rows += 1
+        found = set().union(
+            *(canaries.in_bytes(v) if isinstance(v, bytes) else canaries.in_text(str(v)) for v in row)
+        )
+        if schema == "lethelog_views":
+            in_views |= found
+        elif found:
+            elsewhere[f"{schema}.{table}"] = found
+    assert rows > 150 and elsewhere == {}
+    assert {
+        "remember content",
+        "revise metadata value",
+        "archive reason",
+        "accept comment",
+        "verdict quote",
+    } <= in_views
+    in_broker = {m.subject: found for m in heard if (found := canaries.in_bytes(whole(m)))}
+    assert in_broker == {}
+    in_files = {
+        str(path): found for path in broker_files(servers) if (found := canaries.in_bytes(path.read_bytes()))
+    }
+    assert in_files == {}
+    assert (
+        canaries.in_text(everything_logged.text + repr([r.__dict__ for r in everything_logged.records])) == set()
+    )
+    assert any(
+        record.name.startswith("lethelog") or record.name == "asyncio" for record in everything_logged.records
+    )
+    assert canaries.in_text("".join(capfd.readouterr())) == set()
+    for path, size in log_files:
+        with path.open("rb") as file:
+            file.seek(size)
+            assert canaries.in_bytes(file.read()) == set(), path.name
+    for error in said.errors:
+        text = str(error) + json.dumps(error.as_dict()) + repr(error) + repr(error.details)
+        causes = repr(error.__cause__) + (repr(error.__context__) if not error.__suppress_context__ else "")
+        assert canaries.in_text(text + causes) == set(), error.code
+
+
+KEPT = (
+    *[f"{verb} {name}" for verb in ("remember", "revise", "import") for name in (
+        "topic", "content", "tag", "metadata key", "metadata value", "project", "user_id", "agent_id", "run_id",
+        "session_id", "subject",
+    ) if (verb, name) not in (("revise", "tag"), ("revise", "project"))],
+    "move project", "move tag", "archive reason", "restore reason", "suppress reason", "refute reason", "release reason",
+    "quarantined topic", "accepted topic", "accepted content", "rejected topic", "rejected content", "verdict quote",
+    "accept comment", "reject comment", "actor name", "approver", "tenant name",
+)  # fmt: skip
+"""What must be found again through the doors. The successor's tag and project were changed by the move."""
+
+
+async def readable(world, said: Said) -> set[str]:
+    """Everything the doors give out, as one text; and the names through the directory."""
+    answers: list[Any] = [await world.reading.get(world.caller, {"ids": list(said.ids.values())})]
+    for one in said.ids.values():
+        answers.append(await world.reading.history(world.caller, {"memory_id": one}))
+    answers.append(await world.reviewing.list(world.caller, {}))
+    directory, tenant = world.engine.directory, world.caller.tenant
+    plans = [entry.detail for one in answers[1:-1] for entry in one.entries if entry.event == "memory.suppressed"]
+    answers.append(await directory.names(tenant, [UUID(detail["approver"]) for detail in plans]))
+    found = said.canaries.in_text(repr(answers))
+    if await directory.find(INSTALLATION, "tenant", said.canaries.given["tenant name"]) == tenant:
+        found.add("tenant name")
+    repeated = {"memory_id": said.ids["revised"]}
+    again = await world.commands.verify(
+        world.caller, repeated, Retry(said.canaries.given["verify key of revised"])
+    )
+    assert not again.changed and again.position > 0, "the key still finds its first result"
+    return found
+
+
+def whole(message: Msg) -> bytes:
+    """Everything of a message: subject, headers, body, and the stored event inside it."""
+    parts = [message.subject.encode(), repr(message.headers).encode(), message.data]
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        parts.append(base64.b64decode(json.loads(message.data)["data"]["body"]))
+    return b"\n".join(parts)
+
+
+def data_folder(servers) -> Path:
+    """Where the servers of this run keep their files: the folder above the database's socket."""
+    host = psycopg.conninfo.conninfo_to_dict(servers.superuser_url).get("host", "")
+    return Path(str(host)).parent
+
+
+def server_logs(servers) -> list[Path]:
+    folder = data_folder(servers)
+    found = [*folder.glob("*.log"), *folder.glob("logs/*.log")]
+    if not found:
+        pytest.skip("the servers' own logs are not where this test looks for them")
+    return found
+
+
+def broker_files(servers) -> list[Path]:
+    store = data_folder(servers) / "js"
+    found = [path for path in store.rglob("*") if path.is_file()]
+    if not found:
+        pytest.skip("the broker's store is not where this test looks for it")
+    return found
+
+
+async def test_the_broker_files_of_this_run_hold_its_subjects(world, broker, servers):
+    """Positive control of the search through the store: what is in clear there is found there."""
+    settings = pass_settings(ToldJudge())
+    async with working(world, broker, settings, roles={"relay"}):
+        await world.remember("Deploys go to Hetzner")
+        prefix = f"{broker.prefix}.events.".encode()
+
+        def on_disk() -> bool:
+            return any(prefix in path.read_bytes() for path in broker_files(servers))
+
+        await eventually(on_disk, "the messages are in the broker's files")
+
+
+async def test_a_canary_in_clear_would_be_found_in_every_form_looked_for():
+    """Positive control of the search itself."""
+    canaries = Canaries()
+    word = canaries("it")
+    for before in (b"", b"x", b"xy", b"xyz"):
+        content = before + word.encode() + b" and on"
+        assert canaries.in_bytes(content) == {"it"}
+        assert canaries.in_text(content.hex()) == canaries.in_text(content.hex().upper()) == {"it"}
+        assert canaries.in_text(base64.b64encode(content).decode()) == {"it"}
+    assert canaries.in_bytes(b"nothing of it") == set()
+
+
+async def test_an_agent_of_another_tenant_is_told_nothing_by_errors(world, own_caller, canaries):
+    """F38: what one tenant wrote never stands in an answer to another, refusals included."""
+    first = await world.remember(f"The code is {canaries('their content')}", project=canaries("their project"))
+    await world.catch_up()
+    other = Caller(uuid4(), Actor("agent", uuid4()))
+    await world.engine.tenants.ensure(other.tenant, other.actor)
+    answers: list[str] = []
+    for call, arguments in (
+        (world.reading.get, {"ids": [first]}),
+        (world.reading.history, {"memory_id": first}),
+        (world.reading.search, {"query": canaries.given["their content"]}),
+        (world.reading.list, {"project": canaries.given["their project"]}),
+        (world.commands.revise, {"memory_id": first, "content": "mine now"}),
+        (world.commands.remember, {"topic": "t", "content": "c", "derived_from": [first]}),
+    ):
+        try:
+            answers.append(repr(await call(other, arguments)))
+        except LethelogError as error:
+            answers.append(repr(error.as_dict()))
+    assert canaries.in_text("".join(answers)) == set() and str(first) in "".join(answers)
+    # The positive control: its own caller is told.
+    assert canaries.in_text(repr(await world.reading.get(world.caller, {"ids": [first]}))) == {
+        "their content",
+        "their project",
+    }
