@@ -192,7 +192,7 @@ class AppendQueue:
             if outcome == "claimed":
                 first = sum(len(w.unit.claims) for w in batch[: number - 1])
                 result = UnitResult(outcome, 0, None, detail - first - 1, subject)
-            elif outcome == "repeat" and waiting.tried:
+            elif outcome == "repeat" and waiting.tried and subject == waiting.unit.subject:
                 result = UnitResult("ok", position, await self._time_of(position), 0, subject)
             if not waiting.answer.done():
                 waiting.answer.set_result(result)

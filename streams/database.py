@@ -35,6 +35,9 @@ class Database:
             min_size=0,
             max_size=size,
             timeout=wait_seconds,
+            # Between attempts it waits twice as long each time; after this it begins anew, so that a server that
+            # was away for long is noticed soon after it is back.
+            reconnect_timeout=wait_seconds,
             open=False,
             max_idle=60,
             check=AsyncConnectionPool.check_connection,

@@ -64,6 +64,8 @@ _TOLD = words(
     question example examples template
     """
 )
+_SOMEONES = words("a an has have his her their your whose someone")
+"""Words of a subject that is someone's thing, and not what the memory itself lays down."""
 _PAST = words(
     """
     was were had did used lasted ran waited worked stayed kept went came took made got ate met saw said
@@ -192,6 +194,8 @@ def _stated(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated | No
     itself = last.text in ("this", "these") or last.role == "self" or _is_this_rule(zone)
     if itself and (last.text not in ("this", "these") or len(zone) == 1 or zone[-2].kind == "mark"):
         return dated
+    if any_of(zone, _SOMEONES) or any(atom.text == "'s" for atom in zone):
+        return None
     subject = _head_words(zone)
     named = subject & about
     return dated if named and len(subject - about) <= 2 else None

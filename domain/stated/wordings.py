@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 from .actives import read_active, read_causative
 from .dates import dates_in
+from .lexicon import words
 from .no_longer import NOT_NOW, read_no_longer
 from .nominals import IN_PLACE_OF, SUCCESSOR, read_in_place, read_nominal
 from .passives import OVER_HERE_FIRST, read_passive
-from .phrases import CAUSES, ENDED_FIRST, VERBS, YIELDS
+from .phrases import CAUSES, ENDED, ENDED_FIRST, VERBS, YIELDS
 from .reading import Found, Reading
 
 _Reader = Callable[[Reading, int], Found | None]
@@ -32,8 +33,19 @@ def _by_first_word() -> dict[str, tuple[_Reader, ...]]:
 
 
 _READERS = _by_first_word()
-ENDING_WORDS = frozenset(_READERS)
-"""The first words of all wordings of an ending."""
+ENDING_WORDS = (
+    frozenset(word for word, endings in VERBS.items() if any(not tail for tail, _ in endings))
+    | ENDED
+    | words(
+        """
+        instead place lieu succession longer more anymore ceases cease way room yields hands lapse
+        lapses ends end expires expire falls loses over force use effect successor replacement
+        substitute substitutes stops stop not away aside shoes rest history retirement invalid
+        unnecessary null
+        """
+    )
+)
+"""Words without which no wording of an ending is complete: a cheap test of a text."""
 
 
 def ending_in(reading: Reading) -> Found | None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import numpy as np
 
+from ...domain.policy import PAIR_TYPES
 from ...projections.nearest import Group, Weights
 from ...projections.projection import LIVE_SCHEMA
 from .candidate_store import Store
@@ -19,9 +20,10 @@ async def reciprocal_ranks(store: Store) -> dict[UUID, list[tuple[UUID, float]]]
             (
                 "select memory_id, n.memory_type, n.scope, n.project, public.halfvec_send(embedding), words "
                 f"from {LIVE_SCHEMA}.candidate_neighbours n join {LIVE_SCHEMA}.live_memory l "
-                "using (tenant, memory_id) where tenant = %s order by occurred_at, memory_id"
+                "using (tenant, memory_id) where tenant = %s and n.memory_type = any(%s) "
+                "order by occurred_at, memory_id"
             ).encode(),
-            (store.tenant,),
+            (store.tenant, list(PAIR_TYPES)),
         )
         rows = await cursor.fetchall()
     groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)

@@ -123,7 +123,7 @@ def halves(data: Path) -> tuple[Half, Half]:
         [link for link in found if half_of(link) == "selection"],
         tuple(wording for half in _SEEN for wording in half.ENDINGS),
         tuple(wording for half in _SEEN for wording in half.NON_ENDINGS),
-        (*stated_ends.SELECTION, *stated_ends.FIRST_HELD_OUT, *stated_ends.SECOND_HELD_OUT),
+        stated_ends.SEEN,
     )
     held_out = measure_half(
         [link for link in found if half_of(link) == "held out"],

@@ -10,7 +10,7 @@ import base64
 import contextlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -234,15 +234,19 @@ def canaries() -> Canaries:
 
 
 @pytest.fixture
-def everything_logged(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+def everything_logged(caplog: pytest.LogCaptureFixture) -> Generator[pytest.LogCaptureFixture]:
     """Every logger there is at DEBUG, also those that do not hand their records up."""
     caplog.set_level(logging.DEBUG)
+    apart: list[logging.Logger] = []
     for name in list(logging.root.manager.loggerDict):
         logger = logging.getLogger(name)
         caplog.set_level(logging.DEBUG, logger=name)
         if not logger.propagate:
             logger.addHandler(caplog.handler)
-    return caplog
+            apart.append(logger)
+    yield caplog
+    for logger in apart:
+        logger.removeHandler(caplog.handler)
 
 
 @asynccontextmanager
