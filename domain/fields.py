@@ -31,6 +31,7 @@ Status = Literal["active", "superseded", "archived", "suppressed", "refuted", "q
 
 CONTENT_LIMIT = 2_000
 IMPORT_CONTENT_LIMIT = 262_144
+METADATA_DEPTH = 32
 TRUST_ORDER: tuple[Trust, ...] = ("imported", "agent", "user", "host")
 """From the least trusted to the most."""
 
@@ -82,6 +83,18 @@ def _id(value: Any) -> UUID:
     raise ValueError("is not an id; ids look like 0190a3b4-…, as every answer of Lethelog gives them")
 
 
+def _depth(value: Any, limit: int = 64) -> int:
+    """How deep lists and objects are nested; counting stops at ``limit``."""
+    inside: list[Any] = []
+    if isinstance(value, Mapping):
+        inside = list(cast(Mapping[Any, Any], value).values())
+    elif isinstance(value, list | tuple):
+        inside = list(cast("list[Any]", value))
+    if not inside or limit == 0:
+        return 0
+    return 1 + max(_depth(one, limit - 1) for one in inside)
+
+
 def _metadata(value: Any) -> Any:
     if not isinstance(value, Mapping):
         return value
@@ -91,6 +104,8 @@ def _metadata(value: Any) -> Any:
     for key in given:
         if not isinstance(key, str) or not key or len(key) > 64:
             raise ValueError("keys must be text of 1 to 64 characters")
+    if _depth(given) > METADATA_DEPTH:
+        raise ValueError(f"is nested more than {METADATA_DEPTH} levels deep; flatten it")
     try:
         written = json.dumps(given, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError):

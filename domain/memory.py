@@ -390,7 +390,7 @@ def _refuse_if_erased(state: Memory) -> None:
 
 def _refuse_if_closed(state: Memory, what: str) -> None:
     _refuse_if_erased(state)
-    if state.successor or state.refuted or state.quarantined:
+    if state.successor or state.suppressed or state.refuted or state.quarantined:
         _refuse_unless_live(state, what)
 
 

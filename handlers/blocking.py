@@ -84,8 +84,10 @@ class BlockingMemory:
         """Drain what waits and let the servers go. May be called twice."""
         if not self._closed:
             self._closed = True
-            self._loop.run(self.asyncio.close())
-            self._loop.close()
+            try:
+                self._loop.run(self.asyncio.close())
+            finally:
+                self._loop.close()
 
     @property
     def position(self) -> int:

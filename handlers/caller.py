@@ -44,6 +44,11 @@ class Caller:
         if permission not in self.permissions:
             raise AccessDenied(f"this needs the permission {permission}", permission=permission)
 
+    def require_person(self, what: str) -> None:
+        """Raise `AccessDenied` for agents and importers: some things only a person, or the host, may say."""
+        if self.actor.kind not in ("person", "system"):
+            raise AccessDenied(f"only a person {what}; this caller is {self.actor.kind}", actor=self.actor.kind)
+
     @property
     def trust(self) -> Trust:
         """How far what this actor writes is trusted, unless it claims less."""

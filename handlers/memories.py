@@ -17,7 +17,7 @@ from ..domain.fields import parse
 from ..domain.memory import Memory, Owners, Resolved
 from ..streams.folding import fold_stream
 from ..streams.ids import new_id
-from ..streams.log import Appended, Claim, ClaimHeld, KeyTaken, NewEvent, Repeated, Unit, VersionMoved
+from ..streams.log import Appended, Claim, ClaimHeld, CommandKey, KeyTaken, NewEvent, Repeated, Unit, VersionMoved
 from ..streams.payloads import Envelope
 from .caller import Caller
 from .claims import TextClaims
@@ -153,8 +153,9 @@ class MemoryCommands:
         return await self._ending(caller, parse(c.Refute, arguments), retry)
 
     async def release(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
-        """A reviewer lets a quarantined memory in."""
+        """A person lets a quarantined memory in (F09)."""
         caller.require("memory:review")
+        caller.require_person("releases a quarantined memory")
         return await self._ending(caller, parse(c.Release, arguments), retry)
 
     async def pin(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
@@ -162,7 +163,8 @@ class MemoryCommands:
         return await self._ending(caller, parse(c.Pin, arguments), retry)
 
     async def verify(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
-        """Record that a memory was confirmed."""
+        """Record that a person, or the host, confirmed a memory."""
+        caller.require_person("verifies a memory")
         return await self._ending(caller, parse(c.Verify, arguments), retry)
 
     async def suppress(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
@@ -286,6 +288,8 @@ class MemoryCommands:
         for _ in range(ATTEMPTS):
             plan = await attempt()
             if isinstance(plan, _Settled):
+                if retry.key is not None:
+                    await self._keep_key(caller.tenant, plan.memory.id, envelope, key)
                 return await self._answer(caller.tenant, plan.memory, 0, False, plan.deduplicated)
             outcome = await self._engine.log.append(
                 Unit(
@@ -307,6 +311,14 @@ class MemoryCommands:
                 case VersionMoved() | ClaimHeld():
                     continue
         raise Conflict("the memory keeps changing while this is tried; read it again and decide anew")
+
+    async def _keep_key(self, tenant: UUID, subject: UUID, envelope: Envelope, key: CommandKey) -> None:
+        """Remember the key of a command that changed nothing, so that a retry finds the same answer."""
+        outcome = await self._engine.log.append(
+            Unit(tenant=tenant, subject=subject, events=(), envelope=envelope, command=key)
+        )
+        if isinstance(outcome, KeyTaken):
+            raise KeyReused("this command key was used for another command; use a new key for a new command")
 
     async def _answer_repeat(self, tenant: UUID, earlier: Repeated | KeyTaken) -> Written:
         if isinstance(earlier, KeyTaken):

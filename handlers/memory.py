@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 from ..domain.errors import InvalidInput, NotCaughtUp
-from ..domain.fields import parse
-from ..domain.policy import ForgettingPolicy
 from ..projections.rebuild import Comparison, Rebuilder, Report, silent
 from .arguments import AnyId, FilterFields, ProposalFields, RememberFields, ReviseFields, topic_of
 from .caller import Caller
@@ -213,6 +211,7 @@ class AsyncMemory:
 
     async def wait_for_pass(self, pass_id: AnyId, seconds: float) -> PassView:
         """The pass when it is finished and its proposals are in the queue."""
+        await self.show_pass(pass_id)
         _check_seconds("seconds", seconds)
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
@@ -257,9 +256,7 @@ class AsyncMemory:
         self.caller.require("tenant:admin")
         if not isinstance(changes, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - as above
             raise InvalidInput("changes", "must be settings and their values")
-        present = (await self.engine.tenants.get(self.caller.tenant, fresh=True)).policy
-        policy = parse(ForgettingPolicy, {**present.model_dump(), **changes})
-        _, position = await self.engine.tenants.set_policy(self.caller.tenant, policy, self.caller.actor)
+        _, position = await self.engine.tenants.set_policy(self.caller.tenant, changes, self.caller.actor)
         self.position = max(self.position, position)
         return await self.settings()
 

@@ -1,6 +1,6 @@
 """The review queue: list, show, accept, reject (behaviour.md 1.14, settlements 5, 6, 9, 19; F31, F32)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 from uuid import UUID
 
@@ -8,18 +8,17 @@ from pydantic import Field
 
 from ..domain import proposal as rules
 from ..domain.errors import Conflict, KeyReused, NotFound, WrongKind
-from ..domain.events import Event
+from ..domain.events import Event, ProposalStaged
 from ..domain.fields import CommandKey as KeyText
 from ..domain.fields import Id, Input, Reason, parse
 from ..domain.memory import Memory
 from ..domain.proposal import Proposal
-from ..projections.rows import read_rows
+from ..projections.rows import MemoryRow, read_rows
 from ..projections.runner import wait_for
-from ..streams.database import Connection
 from ..streams.folding import fold_stream
 from ..streams.ids import new_id
 from ..streams.log import Appended, Claim, KeyTaken, NewEvent, Repeated, Unit
-from ..streams.payloads import Envelope
+from ..streams.payloads import Envelope, RecordedEvent
 from .caller import Caller
 from .claims import TextClaims
 from .command_keys import command_key
@@ -93,7 +92,8 @@ class Reviewing:
                 {**values, "limit": query.limit + 1},
             )
             rows = await cursor.fetchall()
-            views = await self._present(connection, caller.tenant, rows[: query.limit])
+            memories = await read_rows(connection, caller.tenant, _mentioned(rows))
+        views = await self._present(memories, caller.tenant, rows[: query.limit])
         last = views[-1] if len(rows) > query.limit else None
         return ProposalPage(
             proposals=tuple(views),
@@ -162,6 +162,8 @@ class Reviewing:
                 command=key,
             )
             outcome = await self._engine.log.append(unit)
+            if isinstance(outcome, KeyTaken):
+                raise KeyReused("this command key was used for another command; use a new key for a new command")
             if isinstance(outcome, Appended | Repeated):
                 return await self._answer(
                     caller, proposal.id, outcome.position, changes.changed, changes.withdrawn
@@ -198,6 +200,7 @@ class Reviewing:
 
     async def _siblings(self, tenant: UUID, proposal: Proposal, changed: tuple[UUID, ...]) -> "list[Proposal]":
         """Other open proposals about the memories that accepting changes (settlement 6)."""
+        await wait_for(self._engine.database, "review_queue", await self._engine.log.head())
         async with self._engine.database.connection() as connection:
             cursor = await connection.execute(
                 "select proposal_id from lethelog_views.review_queue where tenant = %s and status = 'proposed' "
@@ -216,16 +219,15 @@ class Reviewing:
                 (caller.tenant, proposal_id),
             )
             row = await cursor.fetchone()
-            if row is None:
-                await self.load(caller.tenant, proposal_id)
-                raise NotFound(f"no proposal {proposal_id} yet; its read model is behind", proposal_id=proposal_id)
-            [view] = await self._present(connection, caller.tenant, [row])
-            ids = [one for one in (view.memory_id, view.related_id) if one is not None]
-            rows = await read_rows(connection, caller.tenant, ids)
+            memories = await read_rows(connection, caller.tenant, _mentioned([row] if row else []))
+        if row is None:
+            await self.load(caller.tenant, proposal_id)
+            raise NotFound(f"no proposal {proposal_id} yet; its read model is behind", proposal_id=proposal_id)
+        [view] = await self._present(memories, caller.tenant, [row])
         present = {
             memory.id: memory
             for memory in await present_rows(
-                self._engine, caller.tenant, list(rows.values()), self._engine.clock()
+                self._engine, caller.tenant, list(memories.values()), self._engine.clock()
             )
         }
         return ProposalDetail(
@@ -242,9 +244,14 @@ class Reviewing:
         changed: tuple[UUID, ...],
         withdrawn: tuple[UUID, ...],
     ) -> Decided:
-        await self._wait(position)
-        detail = await self._show(caller, proposal_id)
-        return Decided(proposal=detail.proposal, changed=changed, withdrawn=withdrawn, position=position)
+        """What was decided, told from the log: a read model that is behind must not make it look undone."""
+        recorded = await self._engine.log.read_stream(caller.tenant, proposal_id)
+        names = await self._engine.directory.names(
+            caller.tenant, {one.envelope.actor.id for one in recorded if one.envelope.actor.kind in _NAMED}
+        )
+        return Decided(
+            proposal=proposal_from_log(recorded, names), changed=changed, withdrawn=withdrawn, position=position
+        )
 
     async def _wait(self, position: int | None) -> None:
         if position:
@@ -252,11 +259,9 @@ class Reviewing:
             await wait_for(self._engine.database, "live_memory", position)
 
     async def _present(
-        self, connection: Connection, tenant: UUID, rows: "list[tuple[Any, ...]]"
+        self, memories: Mapping[UUID, MemoryRow], tenant: UUID, rows: "Sequence[tuple[Any, ...]]"
     ) -> "list[ProposalView]":
-        ids = {one for row in rows for one in (row[4], row[5]) if one is not None}
-        memories = await read_rows(connection, tenant, list(ids))
-        names = await self._engine.directory.names(tenant, {row[21] for row in rows})
+        names = await self._engine.directory.names(tenant, {row[21] for row in rows if row[20] in _NAMED})
         views: list[ProposalView] = []
         for row in rows:
             seen = {UUID(one): version for one, version in cast(dict[str, int], row[16]).items()}
@@ -296,6 +301,51 @@ class Reviewing:
                 )
             )
         return views
+
+
+_NAMED = ("person", "agent", "importer")
+"""Kinds of actors that the directory knows by name."""
+
+
+def _mentioned(rows: Sequence[tuple[Any, ...]]) -> list[UUID]:
+    """Ids of the memories that rows of the queue are about."""
+    return [one for row in rows for one in (row[4], row[5]) if one is not None]
+
+
+def proposal_from_log(recorded: Sequence[RecordedEvent], names: Mapping[UUID, str]) -> ProposalView:
+    """A decided proposal as its own events tell it."""
+    staged, last = recorded[0], recorded[-1]
+    said = staged.event
+    assert isinstance(said, ProposalStaged)
+    state = fold_stream(recorded, rules.evolve_proposal)
+    assert state is not None
+    actor = last.envelope.actor
+    name = names.get(actor.id)
+    return ProposalView(
+        id=staged.stream,
+        kind=said.kind,
+        status=state.status,
+        action=said.action,
+        memory_id=said.memory_id,
+        related_id=said.related_id,
+        judged_pair=said.judged_pair,
+        rule=said.rule,
+        probability=said.probability,
+        probabilities=said.probabilities,
+        threshold=said.threshold,
+        unselected=said.unselected,
+        judge=said.judge,
+        model=said.model,
+        quote=said.quote,
+        stale=False,
+        seen=said.seen,
+        pass_id=said.pass_id,
+        created_at=staged.recorded_at,
+        decided_at=last.recorded_at if len(recorded) > 1 else None,
+        decided_by=(actor.kind if name is None else f"{actor.kind}:{name}") if len(recorded) > 1 else None,
+        comment=getattr(last.event, "comment", None),
+        withdrawn_because=getattr(last.event, "reason", None),
+    )
 
 
 class _Changes:

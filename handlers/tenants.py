@@ -1,12 +1,15 @@
 """Tenants: created with their policy, opted in to judging or not, and what the day's budget still allows."""
 
 import time
+from collections.abc import Mapping
 from datetime import date
+from typing import Any
 from uuid import UUID, uuid5
 
 from ..domain import tenant as rules
 from ..domain.errors import BudgetExceeded, Conflict, NotFound
 from ..domain.events import Event
+from ..domain.fields import parse
 from ..domain.policy import JUDGE_OPERATION, ForgettingPolicy
 from ..domain.tenant import BudgetDay, Tenant
 from ..streams.folding import fold_stream
@@ -17,6 +20,8 @@ from ..streams.payloads import Actor, Envelope
 CACHE_SECONDS = 2.0
 """How old a tenant's settings may be where nothing depends on the last second (policy version of envelopes)."""
 ATTEMPTS = 20
+BUDGETS_KEPT = 1_000
+"""Days of tenants whose budget is kept folded."""
 
 
 class Tenants:
@@ -25,6 +30,7 @@ class Tenants:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._cache: dict[UUID, tuple[float, Tenant]] = {}
+        self._budgets: dict[UUID, BudgetDay] = {}
 
     async def get(self, tenant: UUID, *, fresh: bool = False) -> Tenant:
         """The tenant's settings; ``fresh`` reads them anew, as the opt-in demands before each send (A32)."""
@@ -57,10 +63,16 @@ class Tenants:
                 return await self.get(tenant, fresh=True), position
         raise Conflict("the tenant's settings keep changing; try again")
 
-    async def set_policy(self, tenant: UUID, policy: ForgettingPolicy, actor: Actor) -> tuple[Tenant, int]:
-        """Put a new policy in force, on the record."""
+    async def set_policy(
+        self, tenant: UUID, changes: Mapping[str, Any] | ForgettingPolicy, actor: Actor
+    ) -> tuple[Tenant, int]:
+        """Put a changed policy in force, on the record; fields that are not named stay. Raises `InvalidInput`."""
         for _ in range(ATTEMPTS):
             state = await self.get(tenant, fresh=True)
+            if isinstance(changes, ForgettingPolicy):
+                policy = changes
+            else:
+                policy = parse(ForgettingPolicy, {**state.policy.model_dump(), **changes})
             events = rules.decide_policy(state, policy)
             if not events:
                 return state, 0
@@ -107,10 +119,14 @@ class Tenants:
     async def budget(self, tenant: UUID, day: date) -> BudgetDay:
         """The metered calls of one UTC day."""
         stream = budget_stream(tenant, day)
-        state = BudgetDay(stream)
-        for recorded in await self._log.read_stream(tenant, stream):
+        # Folded on from where it was: a day may hold very many calls.
+        state = self._budgets.get(stream) or BudgetDay(stream)
+        for recorded in await self._log.read_stream(tenant, stream, after=state.version):
             if recorded.event is not None:
                 state = rules.evolve_budget(state, recorded.event, recorded.version)
+        if stream not in self._budgets and len(self._budgets) >= BUDGETS_KEPT:
+            self._budgets.clear()
+        self._budgets[stream] = state
         return state
 
     async def _append(

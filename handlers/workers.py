@@ -5,11 +5,11 @@ standby, the pass manager and the judges compete for messages.
 """
 
 import asyncio
-import contextlib
+import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any, Literal
 
-from ..domain.errors import LethelogError
+from ..domain.errors import NotFound
 from ..projections.projection import LIVE_SCHEMA
 from ..projections.runner import ProjectionRunner
 from ..streams.broker import BrokerSettings
@@ -25,6 +25,7 @@ from .forgetting.pass_manager import PassManager
 from .forgetting.requesting import Passes
 from .forgetting.settings import TASK_QUEUE, PassSettings
 
+_LOG = logging.getLogger(__name__)
 Role = Literal["views", "relay", "passes", "judge", "schedule"]
 ALL_ROLES: frozenset[Role] = frozenset(("views", "relay", "passes", "judge", "schedule"))
 SCHEDULE_SECONDS = 30.0
@@ -110,20 +111,21 @@ class Workers:
             await self._consumers.open(subscriptions, patient=True)
 
     async def _fill_vectors(self) -> None:
-        async with self._engine.database.connection() as connection:
-            while await self._engine.live_memory.fill_vectors(connection, LIVE_SCHEMA):
-                pass
+        while await self._engine.live_memory.fill_vectors(self._engine.database, LIVE_SCHEMA):
+            pass
 
     async def _request_due(self) -> None:
         assert self._settings is not None
         passes = Passes(self._engine, self._settings)
         async with self._engine.database.connection() as connection:
-            cursor = await connection.execute(
-                "select tenant from lethelog.events where name = 'tenant.created' and version = 1"
-            )
+            # Every tenant has a key before it has an event; the table is small and needs no scan of the log.
+            cursor = await connection.execute("select tenant from lethelog_vault.tenant_keys")
             tenants = [row[0] for row in await cursor.fetchall()]
         for tenant in tenants:
-            await passes.request_scheduled(tenant, self._engine.clock())
+            try:
+                await passes.request_scheduled(tenant, self._engine.clock())
+            except NotFound:
+                continue
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.create_task(work, name=f"lethelog-{name}"))
@@ -131,6 +133,8 @@ class Workers:
 
 async def _repeat(seconds: float, once: Callable[[], Awaitable[None]]) -> None:
     while True:
-        with contextlib.suppress(LethelogError):
+        try:
             await once()
+        except Exception as error:
+            _LOG.warning("a background step failed with %s; it is tried again", type(error).__name__)
         await asyncio.sleep(seconds)

@@ -97,8 +97,8 @@ async def open_memory(
         workers = Workers(
             engine, broker=BrokerSettings(broker_url, settings.broker_prefix), passes=passes, roles=roles
         )
-        await workers.open()
         stack.push_async_callback(workers.close)
+        await workers.open()
         # Whatever any process wrote before this moment is in the first read.
         written = await engine.log.head()
         return AsyncDoor(engine, caller, passes, stack.pop_all().aclose, position=written)

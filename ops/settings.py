@@ -70,7 +70,7 @@ class Settings(BaseSettings):
     judge_max_state_chars: int | None = None
     judge_max_questions: int | None = None
     judge_extra_body: dict[str, Any] = {}
-    judge_headers: dict[str, str] = {}
+    judge_headers: dict[str, str] = Field(default_factory=dict[str, str], repr=False)
     judge_thresholds: Path | None = None
     """A file of thresholds selected for exactly this judge."""
     judge_starting_values: bool = False

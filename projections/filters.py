@@ -18,7 +18,7 @@ CLOSED = "(successor is not null or (valid_to is not null and valid_to <= %(now)
 _STATUS: Mapping[str, str] = {
     "retrievable": RETRIEVABLE,
     "active": f"{RETRIEVABLE} and successor is null",
-    "superseded": "successor is not null and not (refuted or quarantined)",
+    "superseded": "successor is not null and not (suppressed or refuted or quarantined)",
     "archived": "archived and successor is null and not (refuted or quarantined)",
     "suppressed": "suppressed and not (archived or refuted or quarantined) and successor is null",
     "refuted": "refuted",

@@ -16,7 +16,7 @@ import numpy as np
 from ..domain.errors import LethelogError
 from ..domain.events import MemoryRemembered, event_names
 from ..domain.memory import Memory, evolve
-from ..streams.database import Connection
+from ..streams.database import Connection, Database
 from ..streams.folding import fold_stream
 from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
@@ -69,6 +69,12 @@ _COLUMNS: dict[str, str] = {
     "quarantined": "boolean not null",
 }
 _KEY = ("tenant", "memory_id")
+INDEXED_CHARACTERS = 100_000
+"""Full text is made of this many first characters: the words of more may pass the megabyte that a tsvector holds.
+
+They are made small before they are split. The parser drops words too long by their length as given, and the server
+crashes on one that grows beyond that when the dictionary makes it small (Ⱥ takes two bytes, ⱥ three).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +102,15 @@ class LiveMemory:
 
     @property
     def version(self) -> str:
-        return f"1/{self._embedder.model}/{self._embedder.dimensions}"
+        return f"2/{self._embedder.model}/{self._embedder.dimensions}"
 
     async def create_tables(self, connection: Connection, schema: str) -> None:
         columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
         await connection.execute(
             f"create table {schema}.live_memory ({columns}, "
             f"embedding public.halfvec({self._embedder.dimensions}), embedding_model text, "
-            "lexemes tsvector generated always as (setweight(to_tsvector('english', topic), 'A') "
-            "|| setweight(to_tsvector('english', content), 'B')) stored, "
+            "lexemes tsvector generated always as (setweight(to_tsvector('english', lower(topic)), 'A') || "
+            f"setweight(to_tsvector('english', lower(left(content, {INDEXED_CHARACTERS}))), 'B')) stored, "
             "primary key (tenant, memory_id))"
         )
 
@@ -158,29 +164,40 @@ class LiveMemory:
                 ([tenant for tenant, _ in gone], [memory_id for _, memory_id in gone]),
             )
 
-    async def fill_vectors(self, connection: Connection, schema: str, limit: int = 100) -> int:
-        """Embed rows whose embedding failed when they were written; returns how many were filled."""
-        cursor = await connection.execute(
-            f"select tenant, memory_id, topic, content from {schema}.live_memory where embedding is null "
-            "order by position limit %s",
-            (limit,),
-        )
-        rows = await cursor.fetchall()
+    async def fill_vectors(self, database: Database, schema: str, limit: int = 100) -> int:
+        """Embed rows whose embedding failed when they were written; returns how many were filled.
+
+        Nothing is written once the view was rebuilt for another model (F40).
+        """
+        async with database.connection() as connection:
+            cursor = await connection.execute(
+                f"select tenant, memory_id, topic, content from {schema}.live_memory where embedding is null "
+                "order by position limit %s",
+                (limit,),
+            )
+            rows = await cursor.fetchall()
         if not rows:
             return 0
         texts = [embedded_text(topic, content) for _, _, topic, content in rows]
         vectors = await asyncio.to_thread(self._embedder.embed, texts)
-        await connection.execute(
-            f"update {schema}.live_memory m set embedding = x.vector::public.halfvec, embedding_model = %s "
-            "from unnest(%s::uuid[], %s::uuid[], %s::text[]) x(tenant, memory_id, vector) "
-            "where m.tenant = x.tenant and m.memory_id = x.memory_id and m.embedding is null",
-            (
-                self._embedder.model,
-                [row[0] for row in rows],
-                [row[1] for row in rows],
-                [_literal(vector.tolist()) for vector in vectors],
-            ),
-        )
+        async with database.transaction() as connection:
+            cursor = await connection.execute(
+                f"select 1 from {schema}.tracking where name = %s and version = %s for share",
+                (self.name, self.version),
+            )
+            if await cursor.fetchone() is None:
+                return 0
+            await connection.execute(
+                f"update {schema}.live_memory m set embedding = x.vector::public.halfvec, embedding_model = %s "
+                "from unnest(%s::uuid[], %s::uuid[], %s::text[]) x(tenant, memory_id, vector) "
+                "where m.tenant = x.tenant and m.memory_id = x.memory_id and m.embedding is null",
+                (
+                    self._embedder.model,
+                    [row[0] for row in rows],
+                    [row[1] for row in rows],
+                    [_literal(vector.tolist()) for vector in vectors],
+                ),
+            )
         return len(rows)
 
     async def _read_beginnings(

@@ -90,16 +90,16 @@ async def refresh(
     """
     await ensure(database, schema)
     lock = f"candidates:{tenant}"
-    async with database.connection() as connection:
+    # A connection of its own: the lock ends with it, however this ends, and never goes back to the pool.
+    connection = await database.connect()
+    try:
         await connection.execute("select pg_advisory_lock(hashtextextended(%s, 0))", (lock,))
-        try:
-            async with connection.transaction():
-                # One snapshot for all that is read, taken only now that nobody else writes the lists.
-                await connection.execute("set transaction isolation level repeatable read")
-                return await _refresh(connection, tenant, upto_position, neighbours, weights, schema)
-        finally:
-            if not connection.broken:
-                await connection.execute("select pg_advisory_unlock(hashtextextended(%s, 0))", (lock,))
+        async with connection.transaction():
+            # One snapshot for all that is read, taken only now that nobody else writes the lists.
+            await connection.execute("set transaction isolation level repeatable read")
+            return await _refresh(connection, tenant, upto_position, neighbours, weights, schema)
+    finally:
+        await connection.close()
 
 
 async def _refresh(

@@ -156,6 +156,9 @@ class ProjectionRunner:
 
     async def _apply_once(self, page: Sequence[RecordedEvent], before: int) -> None:
         wanted = [event for event in page if event.name in self._projection.wants]
+        for event in wanted:
+            if event.broken is not None:
+                raise _Unreadable(event.broken)
         prepared = await self._projection.prepare(wanted) if wanted else None
         async with self._database.transaction() as connection:
             await self._take_turn(connection, before)
@@ -188,6 +191,10 @@ class ProjectionRunner:
             )
 
 
+class _Unreadable(Exception):
+    """The body of an event cannot be read; carries the class of the error that said so."""
+
+
 class _MovedMeanwhile(Exception):
     """The view is not where the page begins: another leader or a rebuild was quicker. Read the position anew."""
 
@@ -199,7 +206,8 @@ class _Poisoned(Exception):
         super().__init__(f"event {event.name} at position {event.position} cannot be applied")
         self.good_position = good_position
         self.event = event
-        self.reason = f"{event.name}: {type(error).__name__}"
+        what = str(error) if isinstance(error, _Unreadable) else type(error).__name__
+        self.reason = f"{event.name}: {what}"
 
 
 async def read_progress(connection: Connection, name: str, schema: str = LIVE_SCHEMA) -> Progress:

@@ -18,9 +18,12 @@ from .filters import CLOSED, MemoryFilter
 from .projection import LIVE_SCHEMA
 from .rows import MEMORY_COLUMNS, MemoryRow, memory_row
 
-EXACT_UP_TO = 5_000
-"""Rows under the filter up to which every vector is compared; measured in docs/reports and engine-notes 7."""
-HNSW_EF_SEARCH = 200
+EXACT_UP_TO = 50_000
+"""Rows under the filter up to which every vector is compared: some 30 ms at most, and nothing is missed."""
+INDEX_SHARE = 0.25
+"""Share of the whole table from which on the index is used above that: under a narrower filter it misses much."""
+HNSW_EF_SEARCH = 400
+HNSW_MAX_SCAN_TUPLES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,19 @@ class Search:
     """Runs searches against one set of read models."""
 
     def __init__(
-        self, database: Database, embedder: Embedder, *, schema: str = LIVE_SCHEMA, exact_up_to: int = EXACT_UP_TO
+        self,
+        database: Database,
+        embedder: Embedder,
+        *,
+        schema: str = LIVE_SCHEMA,
+        exact_up_to: int = EXACT_UP_TO,
+        index_share: float = INDEX_SHARE,
     ) -> None:
         self._database = database
         self._embedder = embedder
         self._schema = schema
         self._exact_up_to = exact_up_to
+        self._index_share = index_share
 
     async def search(
         self, query: str, matching: MemoryFilter, limit: int, weights: Weights = PRODUCT_WEIGHTS
@@ -96,32 +106,45 @@ class Search:
             **matching.values(),
             "vector": vector,
             "pool": pool,
-            "bound": self._exact_up_to + 1,
+            "model": self._embedder.model,
         }
-        cursor = await connection.execute(
-            f"select count(*) from (select 1 from {self._schema}.live_memory where {matching.where()} "
-            "limit %(bound)s) bounded",
-            values,
-        )
-        counted = await cursor.fetchone()
-        assert counted is not None
-        if counted[0] <= self._exact_up_to:
+        # Vectors of another model are never compared, not even in the moment of a rebuild (F40).
+        where = f"{matching.where()} and embedding_model = %(model)s"
+        distance = "embedding operator(public.<=>) %(vector)s::public.halfvec"
+        if await self._exact(connection, matching):
             # The fence keeps the planner from answering a filtered query out of the vector index.
             statement = (
                 f"select memory_id from (select memory_id, embedding from {self._schema}.live_memory "
-                f"where {matching.where()} and embedding is not null offset 0) bounded "
-                "order by embedding operator(public.<=>) %(vector)s::public.halfvec, memory_id limit %(pool)s"
+                f"where {where} offset 0) bounded order by {distance}, memory_id limit %(pool)s"
             )
         else:
             await connection.execute(f"set local hnsw.ef_search = {HNSW_EF_SEARCH}")
             await connection.execute("set local hnsw.iterative_scan = strict_order")
+            await connection.execute(f"set local hnsw.max_scan_tuples = {HNSW_MAX_SCAN_TUPLES}")
             statement = (
-                f"select memory_id from {self._schema}.live_memory "
-                f"where {matching.where()} and embedding is not null "
-                "order by embedding operator(public.<=>) %(vector)s::public.halfvec limit %(pool)s"
+                f"select memory_id from {self._schema}.live_memory where {where} "
+                f"order by {distance} limit %(pool)s"
             )
         cursor = await connection.execute(statement, values)
         return {memory_id for (memory_id,) in await cursor.fetchall()}
+
+    async def _exact(self, connection: Connection, matching: MemoryFilter) -> bool:
+        """Whether to compare every vector under the filter: they are few, or a small share of the table."""
+        cursor = await connection.execute(
+            f"select count(*) from (select 1 from {self._schema}.live_memory where {matching.where()} "
+            "limit %(bound)s) bounded",
+            {**matching.values(), "bound": self._exact_up_to + 1},
+        )
+        counted = await cursor.fetchone()
+        if counted is None or counted[0] <= self._exact_up_to:
+            return True
+        cursor = await connection.execute(
+            f"select (select count(*) from {self._schema}.live_memory where {matching.where()}) "
+            f"< %(share)s * (select reltuples from pg_class where oid = '{self._schema}.live_memory'::regclass)",
+            {**matching.values(), "share": self._index_share},
+        )
+        row = await cursor.fetchone()
+        return row is not None and bool(row[0])
 
     async def _topic_leg(self, connection: Connection, query: str, matching: MemoryFilter, pool: int) -> set[UUID]:
         cursor = await connection.execute(
@@ -135,8 +158,15 @@ class Search:
         self, connection: Connection, found: Sequence[UUID], vector: str | None, matching: MemoryFilter
     ) -> list[tuple[MemoryRow, float | None, bool]]:
         cursor = await connection.execute(
-            f"select {MEMORY_COLUMNS}, embedding operator(public.<=>) %(vector)s::public.halfvec, {CLOSED} "
+            f"select {MEMORY_COLUMNS}, case when embedding_model = %(model)s "
+            f"then embedding operator(public.<=>) %(vector)s::public.halfvec end, {CLOSED} "
             f"from {self._schema}.live_memory where tenant = %(tenant)s and memory_id = any(%(found)s)",
-            {"tenant": matching.tenant, "now": matching.now, "vector": vector, "found": list(found)},
+            {
+                "tenant": matching.tenant,
+                "now": matching.now,
+                "vector": vector,
+                "found": list(found),
+                "model": self._embedder.model,
+            },
         )
         return [(memory_row(row), row[-2], row[-1]) for row in await cursor.fetchall()]

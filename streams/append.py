@@ -178,6 +178,9 @@ class AppendQueue:
     async def _call_alone(self, waiting: _Waiting) -> None:
         try:
             await self._call([waiting])
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            await self._drop_connection()
+            _fail(waiting, unavailable(error))
         except Exception as error:
             _fail(waiting, error)
 

@@ -34,8 +34,12 @@ def to_message(row: tuple[Any, ...], *, largest: int | None = None) -> bytes:
 
 def _message(row: tuple[Any, ...], *, with_body: bool) -> bytes:
     position, tenant, stream, version, name, event_id, recorded_at, body = row
-    taken_apart = payloads.split(bytes(body))
-    envelope = payloads.decode_envelope(taken_apart)
+    try:
+        taken_apart = payloads.split(bytes(body))
+        envelope, clear = payloads.decode_envelope(taken_apart), taken_apart.header["d"]
+    except (payloads.UnreadableEvent, KeyError, ValueError, TypeError):
+        # Whoever can read it may; a body of another kind must not hold up everything behind it.
+        envelope, clear = payloads.NOBODY, {}
     return json.dumps(
         {
             "specversion": "1.0",
@@ -51,7 +55,7 @@ def _message(row: tuple[Any, ...], *, with_body: bool) -> bytes:
             "cause": str(envelope.cause),
             "correlation": str(envelope.correlation),
             "data": {
-                "clear": taken_apart.header["d"] if with_body else {},
+                "clear": clear if with_body else {},
                 "body": base64.b64encode(bytes(body)).decode() if with_body else None,
             },
         },

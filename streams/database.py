@@ -62,6 +62,8 @@ class Database:
         except PoolTimeout:
             raise Unavailable("the database does not answer; is PostgreSQL running?") from None
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if not is_outage(error):
+                raise
             raise unavailable(error) from error
 
     @asynccontextmanager
@@ -78,6 +80,15 @@ class Database:
             )
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise unavailable(error) from error
+
+
+_OUTAGES = ("08", "53", "57", "58")
+"""SQLSTATE classes of a server that cannot answer: connection, resources, operator intervention, system."""
+
+
+def is_outage(error: psycopg.Error) -> bool:
+    """Whether the server is the trouble, and not what it was asked: psycopg names both operational errors."""
+    return error.sqlstate is None or error.sqlstate[:2] in _OUTAGES
 
 
 def unavailable(error: psycopg.Error) -> Unavailable:

@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import hashlib
+import logging
 from collections.abc import Awaitable, Callable
 
 import psycopg
 
-from ..domain.errors import LethelogError
 from .database import Connection, Database
 
 RETRY_SECONDS = 0.5
+_LOG = logging.getLogger(__name__)
 
 
 def lock_number(name: str) -> int:
@@ -23,6 +24,7 @@ class Leadership:
 
     def __init__(self, database: Database, duty: str) -> None:
         self._database = database
+        self._duty = duty
         self._number = lock_number(duty)
         self._connection: Connection | None = None
 
@@ -66,7 +68,9 @@ class Leadership:
                 try:
                     if await self.acquire():
                         await work()
-                except (psycopg.Error, LethelogError):
+                except Exception as error:
+                    # A duty never ends by itself: whatever went wrong, it starts over, and says so.
+                    _LOG.warning("the duty %s starts over after %s", self._duty, type(error).__name__)
                     await self.release()
                 await asyncio.sleep(RETRY_SECONDS)
         finally:

@@ -148,9 +148,16 @@ class Log:
             return ClaimHeld(unit.claims[result.detail], result.subject)
         return KeyTaken()
 
-    async def read_stream(self, tenant: UUID, stream: UUID) -> list[RecordedEvent]:
-        """All events of one stream in order; empty where there is none for this tenant."""
-        return (await self.read_streams(tenant, [stream])).get(stream, [])
+    async def read_stream(self, tenant: UUID, stream: UUID, *, after: int = 0) -> list[RecordedEvent]:
+        """Events of one stream after a version, in order; empty where there is none for this tenant."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                f"select {_COLUMNS} from lethelog.events "
+                "where tenant = %s and stream = %s and version > %s order by version",
+                (tenant, stream, after),
+            )
+            rows = await cursor.fetchall()
+        return await self.decode(rows)
 
     async def read_streams(self, tenant: UUID, streams: Iterable[UUID]) -> dict[UUID, list[RecordedEvent]]:
         """Events of several streams by one query; streams without events are absent."""
@@ -167,7 +174,10 @@ class Log:
         return found
 
     async def read_page(self, after: int, limit: int, upto: int | None = None) -> list[RecordedEvent]:
-        """The next events of all tenants after a position, in order."""
+        """The next events of all tenants after a position, in order.
+
+        An event that cannot be read is carried as ``broken``, so that the reader can say where it stands.
+        """
         async with self._database.connection() as connection:
             cursor = await connection.execute(
                 f"select {_COLUMNS} from lethelog.events where position > %s and position <= %s "
@@ -175,7 +185,7 @@ class Log:
                 (after, upto if upto is not None else 2**62, limit),
             )
             rows = await cursor.fetchall()
-        return await self.decode(rows)
+        return await self.decode(rows, carry_broken=True)
 
     async def head(self) -> int:
         """Position of the newest event; 0 for an empty log."""
@@ -226,14 +236,21 @@ class Log:
             return None
         return Repeated(row[1], row[2]) if row[0] == key.hash else KeyTaken()
 
-    async def decode(self, rows: Iterable[Sequence[object]]) -> list[RecordedEvent]:
-        """Rows of the event table as events, with one key query per tenant for keys not cached."""
-        split = [(row, payloads.split(bytes(row[7]))) for row in rows]  # type: ignore[arg-type]
+    async def decode(self, rows: Iterable[Sequence[object]], *, carry_broken: bool = False) -> list[RecordedEvent]:
+        """Rows of the event table as events, with one key query per tenant for keys not cached.
+
+        Raises what an unreadable body raises, or carries it as a ``broken`` event.
+        """
+        taken_apart = [(row, _take_apart(row, carry_broken=carry_broken)) for row in rows]
         wanted: dict[UUID, set[UUID]] = {}
-        for row, body in split:
-            wanted.setdefault(row[1], set()).update(payloads.key_ids([body]))  # type: ignore[arg-type]
+        for row, body in taken_apart:
+            if isinstance(body, payloads.Body):
+                wanted.setdefault(_uuid(row[1]), set()).update(payloads.key_ids([body]))
         keys = {tenant: await self._vault.data_keys(tenant, ids) for tenant, ids in wanted.items() if ids}
-        return [_recorded(row, body, keys.get(row[1], {})) for row, body in split]  # type: ignore[arg-type]
+        return [
+            _recorded(row, body, keys.get(_uuid(row[1]), {}), carry_broken=carry_broken)
+            for row, body in taken_apart
+        ]
 
     async def _prepare(self, unit: Unit) -> tuple[PreparedUnit, dict[UUID, bytes]]:
         fresh: dict[UUID, bytes] = {}
@@ -262,11 +279,40 @@ class Log:
 _COLUMNS = "position, tenant, stream, version, name, event_id, recorded_at, body"
 
 
-def _recorded(row: Sequence[object], body: payloads.Body, keys: Mapping[UUID, bytes]) -> RecordedEvent:
+def _uuid(value: object) -> UUID:
+    assert isinstance(value, UUID)
+    return value
+
+
+def _take_apart(row: Sequence[object], *, carry_broken: bool) -> payloads.Body | Exception:
+    body = row[7]
+    assert isinstance(body, bytes)
+    try:
+        return payloads.split(body)
+    except payloads.UnreadableEvent as error:
+        if not carry_broken:
+            raise
+        return error
+
+
+def _recorded(
+    row: Sequence[object], body: payloads.Body | Exception, keys: Mapping[UUID, bytes], *, carry_broken: bool
+) -> RecordedEvent:
     position, tenant, stream, version, name, event_id, recorded_at, _ = row
     assert isinstance(position, int) and isinstance(version, int) and isinstance(name, str)
     assert isinstance(tenant, UUID) and isinstance(stream, UUID) and isinstance(event_id, UUID)
     assert isinstance(recorded_at, datetime)
+    envelope, event, error = payloads.NOBODY, None, body if isinstance(body, Exception) else None
+    if isinstance(body, payloads.Body):
+        try:
+            envelope = payloads.decode_envelope(body)
+            event = payloads.decode_event(
+                name, body, tenant=tenant, stream=stream, version=version, key_of=keys.get
+            )
+        except Exception as problem:
+            if not carry_broken:
+                raise
+            error = problem
     return RecordedEvent(
         position=position,
         tenant=tenant,
@@ -275,6 +321,7 @@ def _recorded(row: Sequence[object], body: payloads.Body, keys: Mapping[UUID, by
         name=name,
         event_id=event_id,
         recorded_at=recorded_at,
-        envelope=payloads.decode_envelope(body),
-        event=payloads.decode_event(name, body, tenant=tenant, stream=stream, version=version, key_of=keys.get),
+        envelope=envelope,
+        event=event,
+        broken=type(error).__name__ if error is not None else None,
     )

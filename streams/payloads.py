@@ -63,6 +63,13 @@ class RecordedEvent:
     envelope: Envelope
     event: Event | None
     """None for a stored name that this version does not know; whoever reads decides by a stated policy."""
+    broken: str | None = None
+    """Class of the error that kept a body of a known name from being read; such events are only carried where
+    the reader asked for them."""
+
+
+NOBODY = Envelope(Actor("system", UUID(int=0)), cause=UUID(int=0), correlation=UUID(int=0))
+"""The envelope of an event whose own cannot be read."""
 
 
 def sealed_under(event: Event, stream: UUID) -> dict[UUID, list[str]]:

@@ -69,6 +69,13 @@ class TaskPublisher:
                 f"the broker did not take the task within {self._patience:g} seconds; is NATS running?"
             ) from None
 
+    async def waiting(self) -> int:
+        """Tasks of all queues that are on the broker and not done. Raises `Unavailable`."""
+        client = await self._connected()
+        with translated():
+            info = await jetstream(client, self._settings).stream_info(self._settings.stream("tasks"))
+        return info.state.messages
+
     async def _publish(self, subject: str, payload: bytes, headers: dict[str, str]) -> bool:
         client = await self._connected()
         with translated():

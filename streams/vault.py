@@ -65,6 +65,12 @@ def _write_master_key(path: Path) -> None:
         pass
     finally:
         draft.unlink()
+    # Without this a power cut may lose the name of a key under which the database is sealed already.
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 @dataclass(frozen=True, slots=True)

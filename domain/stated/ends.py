@@ -14,10 +14,9 @@ from .atoms import Atom, Names
 from .dates import Dated, date_at, dates_in
 from .lexicon import letters_of, phrases, words
 from .mentions import Identity, identity_of
-from .negation import NEGATIVE, OTHERS, PIECES, any_of
+from .negation import NEGATIVE, OTHERS, PIECES, PLACES, any_of
 from .numbering import read_atoms
-from .phrases import DOCUMENT_NOUNS, TIME_NOUNS, phrase_at
-from .self_reference import opens_clause
+from .phrases import RECORD_NOUNS, TIME_NOUNS, phrase_at
 from .text import sentences, without_quotations
 from .titles import words_of
 
@@ -52,7 +51,7 @@ _EXTENDED = words(
     extended extend extends extension renew renews renewed renewal renewals automatically automatic
     rolling prolonged prolong least earliest minimum unless if once whether should would might could
     tentatively probably about approximately around roughly unless originally formerly previously
-    initially was were had been ran expected planned scheduled maybe perhaps likely before supposed
+    initially was were had been ran expected planned scheduled maybe perhaps likely supposed
     claimed proposed draft reviewed review revisit
     """
 )
@@ -64,8 +63,6 @@ _TOLD = words(
     question example examples template
     """
 )
-_SOMEONES = words("a an has have his her their your whose someone")
-"""Words of a subject that is someone's thing, and not what the memory itself lays down."""
 _PAST = words(
     """
     was were had did used lasted ran waited worked stayed kept went came took made got ate met saw said
@@ -96,7 +93,7 @@ def find_stated_end(text: str, memory: JudgedMemory, now: datetime) -> StatedEnd
         return None
     masked = without_quotations(text)
     names = Names(replace(identity_of(memory), titles=()), _NOBODY)
-    about = frozenset(word for word in words_of(memory.topic) if len(word) > 3)
+    about = frozenset(words_of(memory.topic))
     found: StatedEnd | None = None
     for sentence in sentences(masked):
         if not _DIGIT.search(masked, sentence.start, sentence.end):
@@ -124,7 +121,8 @@ def _end_in(atoms: Sequence[Atom], about: frozenset[str]) -> Dated | None:
     for at in range(len(atoms)):
         if atoms[at].kind != "word":
             continue
-        for read in (_labelled, _stated, _only_until):
+        introduced = any(atom.text == ":" for atom in atoms[1:at])  # "For instance: this rule …"
+        for read in (_labelled,) if introduced else (_labelled, _stated, _only_until):
             end = read(atoms, at, about)
             if end is not None:
                 clear = not any_of([*atoms[:at], *atoms[end.end :]], _EXTENDED, _TOLD)
@@ -173,51 +171,37 @@ def _stated(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated | No
     zone = list(atoms[:at])
     if any_of(zone, NEGATIVE, OTHERS, PIECES) or _is_past(zone) or any(atom.role == "other" for atom in zone):
         return None
-    while zone and zone[-1].text in (
-        "is",
-        "are",
-        "and",
-        "it",
-        "only",
-        "remains",
-        "stays",
-        "now",
-        "which",
-        "that",
-        ",",
-        "still",
-    ):
+    while zone and (zone[-1].text in _BEFORE_END or zone[-1].text == ","):
         zone.pop()
-    if not zone:
-        return dated
-    last = zone[-1]
-    itself = last.text in ("this", "these") or last.role == "self" or _is_this_rule(zone)
-    if itself and (last.text not in ("this", "these") or len(zone) == 1 or zone[-2].kind == "mark"):
-        return dated
-    if any_of(zone, _SOMEONES) or any(atom.text == "'s" for atom in zone):
-        return None
-    subject = _head_words(zone)
-    named = subject & about
-    return dated if named and len(subject - about) <= 2 else None
+    return dated if not zone or _is_memory_itself(_last_clause(zone), about) else None
 
 
-def _is_this_rule(zone: Sequence[Atom]) -> bool:
-    """ "This exception": a thing that the memory itself is, whatever it calls it."""
-    start = next((n for n in range(len(zone) - 2, max(-1, len(zone) - 6), -1) if zone[n].text == "this"), -1)
-    if start < 0 or zone[-1].text in PIECES or zone[-1].text in OTHERS or zone[-1].text in TIME_NOUNS:
+_BEFORE_END = words("is are and it only remains stays now which still")
+
+
+_BREAKS = frozenset(",;:.!—–(")
+
+
+def _last_clause(zone: Sequence[Atom]) -> Sequence[Atom]:
+    start = next((n for n in range(len(zone) - 1, -1, -1) if zone[n].text in _BREAKS), -1)
+    return zone[start + 1 :]
+
+
+def _is_memory_itself(subject: Sequence[Atom], about: frozenset[str]) -> bool:
+    """Whether the whole subject is the memory's own rule: "this exception", or what its topic says and no more."""
+    texts = [atom.text for atom in subject]
+    if not texts or any(atom.kind == "num" for atom in subject) or texts[-1] in PLACES or texts[-1] in TIME_NOUNS:
         return False
-    return all(atom.kind == "word" for atom in zone[start:]) and opens_clause(zone, start)
+    if len(subject) == 1 and (texts[0] in ("this", "these") or subject[0].role == "self"):
+        return True
+    if texts[0] in ("this", "these"):
+        return len(texts) <= 8 and not set(texts) & _CLAUSAL
+    told = [text for text in texts if text not in _ARTICLES]
+    return bool(told) and all(text in about or text in RECORD_NOUNS for text in told) and bool(set(told) & about)
 
 
-def _head_words(zone: Sequence[Atom]) -> frozenset[str]:
-    """The content words of the last clause of a zone."""
-    words: list[str] = []
-    for atom in reversed(zone):
-        if atom.kind == "mark" and atom.text in ";:,.—–(":
-            break
-        if atom.kind == "word" and len(atom.text) > 3 and atom.text not in DOCUMENT_NOUNS:
-            words.append(atom.text)
-    return frozenset(words)
+_CLAUSAL = words("that is are was which who says has have a an and or")
+_ARTICLES = words("the our all for of in on at to")
 
 
 def _only_until(atoms: Sequence[Atom], at: int, about: frozenset[str]) -> Dated | None:

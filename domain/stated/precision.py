@@ -42,18 +42,18 @@ class Measured:
 
 MEASURED: Mapping[str, Measured] = MappingProxyType(
     {
-        "active": Measured(17, 17),
-        "causative": Measured(8, 8),
-        "field": Measured(12, 12),
-        "in_place": Measured(9, 9),
-        "no_longer": Measured(9, 9),
-        "nominal": Measured(9, 9),
-        "participle": Measured(10, 10),
-        "passive": Measured(13, 13),
-        "pronoun": Measured(4, 4),
-        "purpose": Measured(8, 8),
-        "recorded_end": Measured(20, 20),
-        "stated_end": Measured(22, 22),
+        "active": Measured(15, 15),
+        "causative": Measured(10, 10),
+        "field": Measured(11, 11),
+        "in_place": Measured(10, 10),
+        "no_longer": Measured(12, 12),
+        "nominal": Measured(10, 10),
+        "participle": Measured(13, 13),
+        "passive": Measured(14, 14),
+        "pronoun": Measured(14, 14),
+        "purpose": Measured(10, 10),
+        "recorded_end": Measured(48, 48),
+        "stated_end": Measured(24, 24),
         "titled": Measured(12, 12),
     }
 )

@@ -6,13 +6,13 @@ while of silence. Every step is keyed, so a message that comes after all changes
 
 import asyncio
 import contextlib
+import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from uuid import UUID
 
 from ...domain import events as e
-from ...domain.errors import LethelogError
 from ...domain.forgetting_pass import PassState, proposal_id, verdict_id
 from ..engine import Engine
 from .pass_log import OPEN_KIND, PassReader, load_pass, move_pass, which_exist
@@ -27,6 +27,7 @@ SETTLE_AFTER_SECONDS = 5.0
 RESUME_AFTER_SECONDS = 150.0
 """Silence after which an unfinished pass is sent out again; longer than the broker remembers task ids."""
 
+_LOG = logging.getLogger(__name__)
 Resume = Callable[[UUID, PassState], Awaitable[None]]
 
 
@@ -56,11 +57,12 @@ class Completion:
         """Go on until cancelled. A database that is away is waited for."""
         looked = 0.0
         while True:
-            with contextlib.suppress(LethelogError):
-                if _now() - looked > LOOK_AROUND_SECONDS:
+            if _now() - looked > LOOK_AROUND_SECONDS:
+                with _carried_on("looking for open passes"):
                     await self._look_around()
-                    looked = _now()
-                for tenant, pass_id in list(self._open):
+                looked = _now()
+            for tenant, pass_id in list(self._open):
+                with _carried_on("looking at a pass"):
                     if await self.look(tenant, pass_id):
                         del self._open[(tenant, pass_id)]
             await asyncio.sleep(LOOK_SECONDS)
@@ -128,6 +130,15 @@ class Completion:
             )
             for tenant, pass_id in await cursor.fetchall():
                 self.watch(tenant, pass_id)
+
+
+@contextlib.contextmanager
+def _carried_on(what: str) -> Generator[None]:
+    """One pass that cannot be looked at just now holds up no other."""
+    try:
+        yield
+    except Exception as error:
+        _LOG.warning("%s failed with %s; it is tried again", what, type(error).__name__)
 
 
 def _now() -> float:

@@ -26,6 +26,7 @@ from ...domain.judging import (
     PairItem,
     SingleItem,
     batch_requests,
+    make_request,
     verdict_of,
 )
 from ...domain.memory import Memory
@@ -109,7 +110,10 @@ class JudgeWorker:
                     limits=self._settings.judge.limits,
                 )
             )
-            for number, request in enumerate(requests):
+            for number, unread in enumerate(requests):
+                request = await self._read_again(tenant, state, unread)
+                if request is None:
+                    continue
                 refused = await self._ask(_Call(tenant, state, request, attempt), delivery, unanswered)
                 if refused is not None:
                     rest = [item.ref for later in requests[number:] for item in later.items]
@@ -121,6 +125,19 @@ class JudgeWorker:
             if attempt == ASK_TIMES:
                 for item in waiting:
                     await self._refuse(tenant, state, [state.item(item.ref)], unanswered[item.ref])
+
+    async def _read_again(
+        self, tenant: UUID, state: PassState, request: DecisionRequest
+    ) -> DecisionRequest | None:
+        """The call with the memories of this moment, less what was judged or changed since; None for nothing left.
+
+        A task may take long; nothing is sent that was refuted, archived or revised in the meantime.
+        """
+        refs = [item.ref for item in request.items]
+        judged = await which_exist(self._engine.log, tenant, [verdict_id(state.id, ref) for ref in refs])
+        chosen = [state.item(ref) for ref in refs if verdict_id(state.id, ref) not in judged]
+        items = await self._read_items(tenant, state, chosen)
+        return make_request(self._engine.clock(), items) if items else None
 
     async def _ask(self, call: _Call, delivery: int, unanswered: dict[str, str]) -> str | None:
         """Send one call; the reason why this and every later one must not be sent, or None."""

@@ -12,6 +12,7 @@ from ...streams.log import Appended, Claim, CommandKey, Log, NewEvent, Repeated,
 from ...streams.payloads import Actor, Envelope
 
 _SECONDS = 3.0
+_KEPT = 16
 OPEN_KIND = "open-pass"
 OPEN_DIGEST = b"pass"
 WORKER = Actor("worker", UUID("8c6e31c4-58c9-5f0e-9d55-2f8a0c1f7d11"))
@@ -39,17 +40,18 @@ class PassReader:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._known: dict[UUID, tuple[float, PassState]] = {}
+        self._known: dict[tuple[UUID, UUID], tuple[float, PassState]] = {}
 
     async def get(self, tenant: UUID, pass_id: UUID) -> PassState:
         """The pass's state, at most `_SECONDS` old once its candidates are selected."""
-        known = self._known.get(pass_id)
+        known = self._known.get((tenant, pass_id))
         if known is not None and time.monotonic() - known[0] < _SECONDS:
             return known[1]
         state = await load_pass(self._log, tenant, pass_id)
-        self._known.clear()
+        if len(self._known) >= _KEPT:
+            self._known.clear()
         if state.phase in ("selected", "dispatched"):
-            self._known[pass_id] = (time.monotonic(), state)
+            self._known[(tenant, pass_id)] = (time.monotonic(), state)
         return state
 
 

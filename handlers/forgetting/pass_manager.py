@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ...domain import events as e
 from ...domain.forgetting_pass import PassState, verdict_id
+from ...domain.policy import ForgettingPolicy
 from ...projections.candidates import select_candidates
 from ...projections.neighbours import refresh
 from ...projections.runner import wait_for
@@ -37,7 +38,7 @@ class PassManager:
         self._tasks = tasks
         self._passes = PassReader(engine.log)
         self._settler = Settler(engine.log)
-        self._completion = Completion(engine, self._passes, self._settler, self.resume)
+        self._completion = Completion(engine, self._passes, self._settler, self._take_up)
 
     async def run(self) -> None:
         """Close passes, and take up those that stand still. Goes on until cancelled."""
@@ -49,11 +50,9 @@ class PassManager:
         A pass for another judge is left to a process that has it; nothing falls back from one to another.
         """
         state = await load_pass(self._engine.log, recorded.tenant, recorded.stream)
-        if state.open and state.judge != self._settings.judge.identity:
-            if datetime.now(UTC) - state.requested_at < OTHERS_PATIENCE:
-                raise RetryLater(1.0)
-            await self._move(recorded.tenant, state, e.PassFailed(reason="judge_not_running"), releases=True)
-            return
+        waits = datetime.now(UTC) - state.requested_at < OTHERS_PATIENCE
+        if state.open and state.judge != self._settings.judge.identity and waits:
+            raise RetryLater(5.0)
         await self.resume(recorded.tenant, state)
 
     async def on_verdict(self, recorded: RecordedEvent) -> None:
@@ -68,8 +67,13 @@ class PassManager:
                 await self._settler.settle(recorded, state)
 
     async def resume(self, tenant: UUID, state: PassState) -> None:
-        """Take a pass of this process's judge from where it stands to where its items are out."""
+        """Take a pass of this process's judge from where it stands to where its items are out.
+
+        One that stands still for another judge, which nobody runs any more, fails and gives its slot free.
+        """
         if state.judge != self._settings.judge.identity:
+            if state.open and datetime.now(UTC) - state.requested_at > OTHERS_PATIENCE:
+                await self._move(tenant, state, e.PassFailed(reason="judge_not_running"), releases=True)
             return
         if state.phase == "requested":
             await self._start(tenant, state)
@@ -80,6 +84,12 @@ class PassManager:
         if state.phase in ("selected", "dispatched"):
             await self._dispatch(tenant, state)
             self._completion.watch(tenant, state.id)
+
+    async def _take_up(self, tenant: UUID, state: PassState) -> None:
+        """Go on with a pass that stands still; its tasks are sent again only when none is left on the broker."""
+        if state.phase == "dispatched" and await self._tasks.waiting():
+            return
+        await self.resume(tenant, state)
 
     async def _start(self, tenant: UUID, state: PassState) -> None:
         present = await self._engine.tenants.get(tenant, fresh=True)
@@ -113,10 +123,17 @@ class PassManager:
         await self._wait_for_views()
         await withdraw_stale(self._engine, tenant, state.id, state.id)
         head = await self._wait_for_views()
-        policy = (await self._engine.tenants.get(tenant)).policy
-        await refresh(self._engine.database, tenant, upto_position=head, neighbours=policy.pair_neighbours)
+        frozen = state.settings
+        policy = ForgettingPolicy(
+            singles_cap=frozen.singles_cap, pairs_cap=frozen.pairs_cap, pair_neighbours=frozen.neighbours
+        )
+        await refresh(self._engine.database, tenant, upto_position=head, neighbours=frozen.neighbours)
         selection = await select_candidates(
-            self._engine.database, tenant, policy, now=self._engine.clock(), floor=state.settings.floor
+            self._engine.database,
+            tenant,
+            policy,
+            now=frozen.stale_before + timedelta(days=policy.stale_window_days),
+            floor=frozen.floor,
         )
         selected = e.PassCandidatesSelected(
             items=tuple(item.recorded() for item in selection.items),
@@ -126,7 +143,7 @@ class PassManager:
         await self._move(tenant, state, selected)
 
     async def _dispatch(self, tenant: UUID, state: PassState) -> None:
-        """Send out every item without a verdict. A task that is on its way already is not doubled."""
+        """Send out every item without a verdict. The same task within two minutes is sent once."""
         verdicts = {item.ref: verdict_id(state.id, item.ref) for item in state.items}
         judged = await which_exist(self._engine.log, tenant, list(verdicts.values()))
         refs = [ref for ref, stream in verdicts.items() if stream not in judged]

@@ -48,7 +48,12 @@ Pairs = Sequence[tuple[UUID, UUID]]
 
 async def measure(data: Path) -> dict[str, Any]:
     """All figures of the report, JSON-ready."""
-    figures: dict[str, Any] = {"python": platform.python_version(), "candidates": {}, "weights": {}}
+    figures: dict[str, Any] = {
+        "python": platform.python_version(),
+        "blas threads": os.environ.get("OPENBLAS_NUM_THREADS", "as many as cores"),
+        "cores": os.cpu_count(),
+        "candidates": {},
+    }
     for name in EMBEDDERS:
         try:
             opened = open_embedder(name)

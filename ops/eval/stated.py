@@ -153,6 +153,7 @@ def figures(data: Path) -> dict[str, Any]:
         "python": platform.python_version(),
         "links": len(links(data)),
         "earlier_runs": [dict(stated_first_held_out.RUN), dict(stated_second_held_out.RUN)],
+        "earlier_ends": [dict(run) for run in stated_ends.EARLIER_RUNS],
         "selection": _summary(selection),
         "held_out": _summary(held_out),
         "classes": {name: _class_row(m) for name, m in held_out.measured().items()},

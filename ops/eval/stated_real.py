@@ -83,7 +83,7 @@ def _instructions(data: Path) -> Iterator[list[JudgedMemory]]:
             if row.get(text):
                 topic = row.get("section") or row["file"]
                 made = memory(
-                    topic, row[text], _when(str(row.get(date) or "")), f"{row['file']}{text}{row['commit']}"
+                    topic, row[text], _when(str(row.get(date) or "")), f"{row['file']}{text}{row.get('commit')}"
                 )
                 files.setdefault(f"{row['repo']} {row['file']}", []).append(made)
     yield from files.values()

@@ -45,13 +45,19 @@ as it stands.
     earlier = [
         f"- {run['found']:,} of {run['ending_items']:,} items of endings found; {run['false']} of "
         f"{run['non_ending_items']:,} items of non-endings taken for endings, from {run['false_wordings']} of "
-        f"{run['non_endings']} wordings; {run['ends_found']} of {run['ends']} ends found, "
-        f"{run['no_ends_false']} of {run['no_ends']} memories without one taken for ended."
+        f"{run['non_endings']} wordings."
         for run in found["earlier_runs"]
     ]
+    ends = ", ".join(
+        f"{run['found']} of {run['ends']} and {run['false']} of {run['no_ends']}" for run in found["earlier_ends"]
+    )
     tail = """
 Two earlier held-out halves were run once each, and the rule was changed after each for what they showed; they now
-belong to the selection half:
+belong to the selection half. Their one run gave:
+"""
+    after = f"""
+Stated ends are invented memories, not put on links. Five earlier held-out halves gave, ends found and memories
+without one taken for ended: {ends}.
 """
     return [
         *head.strip().split("\n"),
@@ -59,6 +65,7 @@ belong to the selection half:
         *tail.rstrip().split("\n"),
         "",
         *earlier,
+        *after.rstrip().split("\n"),
         "",
     ]
 

@@ -9,12 +9,24 @@ import sys
 import uuid
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from lethelog.ops import embedded
 from lethelog.ops.cli.running import run
+from lethelog.projections.embedders import open_embedder
+
+
+@cache
+def _embedder_kept_open(name: str, **options: Any) -> Any:
+    """Loading the weights takes longer than all the rest of a command, so this process does it once."""
+    embedder = open_embedder(name, **options)
+    return SimpleNamespace(
+        model=embedder.model, dimensions=embedder.dimensions, embed=embedder.embed, close=lambda: None
+    )
 
 
 @dataclass(frozen=True)
@@ -57,6 +69,7 @@ class Cli:
             pytest.MonkeyPatch.context() as patch,
         ):
             patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
+            patch.setattr("lethelog.ops.local.open_embedder", _embedder_kept_open)
             status = run([*self.options(), *arguments])
             out.flush(), err.flush()
         said = [stream.buffer.getvalue().decode() for stream in (out, err)]  # type: ignore[attr-defined]

@@ -4,7 +4,6 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-
 from lethelog.streams.audit import Checkpoint, checkpoint, verify
 
 
@@ -34,7 +33,10 @@ async def test_an_untouched_log_is_intact_and_fully_checked(world):
     [
         ("update lethelog.events set body = body || 'x' where position = 6", "row_altered"),
         ("update lethelog.events set name = 'memory.archived' where position = 6", "row_altered"),
-        ("update lethelog.events set recorded_at = recorded_at + interval '1 us' where position = 6", "row_altered"),
+        (
+            "update lethelog.events set recorded_at = recorded_at + interval '1 us' where position = 6",
+            "row_altered",
+        ),
         ("update lethelog.events set tenant = gen_random_uuid() where position = 6", "row_altered"),
         ("update lethelog.events set hash = sha256('x') where position = 6", "row_altered"),
         ("delete from lethelog.events where position = 6", "position_missing"),
@@ -69,7 +71,10 @@ async def test_a_row_altered_together_with_its_hash_breaks_its_root(world, datab
         "update lethelog.events e set hash = lethelog.row_hash(position, tenant, stream, version, name, event_id, recorded_at, body) where position = 6",
     )
     found = await verify(world.engine.database)
-    assert found.finding is not None and (found.finding.problem, found.finding.commit) == ("rows_do_not_fit_their_root", 6)
+    assert found.finding is not None and (found.finding.problem, found.finding.commit) == (
+        "rows_do_not_fit_their_root",
+        6,
+    )
 
 
 async def test_an_inserted_row_is_found(world, database_url):
@@ -80,17 +85,29 @@ async def test_an_inserted_row_is_found(world, database_url):
         f"insert into lethelog.events select {head + 1}, tenant, gen_random_uuid(), 1, name, event_id, recorded_at, body, hash from lethelog.events where position = 6",
     )
     found = await verify(world.engine.database)
-    assert found.finding is not None and (found.finding.problem, found.finding.position) == ("root_missing", head + 1)
+    assert found.finding is not None and (found.finding.problem, found.finding.position) == (
+        "root_missing",
+        head + 1,
+    )
 
 
-async def test_a_shortened_log_is_found_by_its_head_and_a_perfectly_shortened_one_by_a_checkpoint(world, database_url, tmp_path):
+async def test_a_shortened_log_is_found_by_its_head_and_a_perfectly_shortened_one_by_a_checkpoint(
+    world, database_url, tmp_path
+):
     await written(world)
     file = tmp_path / "checkpoint.json"
     (await checkpoint(world.engine.database)).write(file)
-    tamper(database_url, "delete from lethelog.events where position > 8", "delete from lethelog.roots where position > 8")
+    tamper(
+        database_url,
+        "delete from lethelog.events where position > 8",
+        "delete from lethelog.roots where position > 8",
+    )
     found = await verify(world.engine.database)
     assert found.finding is not None and found.finding.problem == "head_differs"
-    tamper(database_url, "update lethelog.head set position = 8, chain = (select chain from lethelog.roots where position = 8)")
+    tamper(
+        database_url,
+        "update lethelog.head set position = 8, chain = (select chain from lethelog.roots where position = 8)",
+    )
     assert (await verify(world.engine.database)).intact
     found = await verify(world.engine.database, known=Checkpoint.read(file))
     assert found.finding is not None and found.finding.problem == "checkpoint_differs"
@@ -119,7 +136,9 @@ async def test_units_that_shared_a_commit_share_a_root(world):
     assert found.intact and found.commits < found.events
 
 
-@pytest.mark.parametrize("statement", ["update lethelog.roots set chain = ''", "delete from lethelog.roots", "truncate lethelog.roots"])
+@pytest.mark.parametrize(
+    "statement", ["update lethelog.roots set chain = ''", "delete from lethelog.roots", "truncate lethelog.roots"]
+)
 async def test_roots_refuse_to_be_changed(world, database_url, statement):
     with psycopg.connect(database_url) as connection, pytest.raises(psycopg.Error, match="append-only"):
         connection.execute(statement)
@@ -131,9 +150,8 @@ async def test_a_log_from_before_the_chain_is_covered_by_one_root(servers):
 
     from alembic import command
     from alembic.config import Config
-    from sqlalchemy import create_engine
-
     from lethelog.ops import migrations
+    from sqlalchemy import create_engine
 
     name = f"migrated_{uuid4().hex}"
     with psycopg.connect(servers.superuser_url, autocommit=True) as connection:

@@ -82,6 +82,7 @@ def odd_texts(count: int) -> Iterator[str]:
         yield (f"{n}\u2400{letter}" * 700)[:1999] + "."
 
 
+@pytest.mark.slow
 async def test_ten_thousand_odd_texts_come_back_as_they_were(world):
     """Trimmed at both ends, otherwise to the byte; through get, list and search."""
     texts = list(odd_texts(9_960))
@@ -98,7 +99,8 @@ async def test_ten_thousand_odd_texts_come_back_as_they_were(world):
 
     ids = await asyncio.gather(*(remember(text) for text in texts))
     assert len(set(ids)) == 10_000
-    await world.catch_up()
+    live_memory = world.runners[0]
+    assert await live_memory.catch_up(await world.engine.log.head()) >= 10_000
     for begin in range(0, len(ids), 20):
         views = await world.reading.get(world.caller, {"ids": ids[begin : begin + 20]})
         for view, text in zip(views, texts[begin : begin + 20], strict=True):
@@ -290,6 +292,12 @@ async def test_a_wrong_command_key_is_refused_by_its_name(world, key):
 
 # --- limits at their bound and one above ------------------------------------------------------------------------------
 
+
+def nested(levels: int) -> Any:
+    """So many lists, one in the other."""
+    return [nested(levels - 1)] if levels else "bottom"
+
+
 SOURCE = object()
 """Stands for the id of a memory that exists."""
 LIMITS: list[tuple[str, str, Any, Any]] = [
@@ -305,6 +313,7 @@ LIMITS: list[tuple[str, str, Any, Any]] = [
     ("remember", "metadata", {str(n): n for n in range(16)}, {str(n): n for n in range(17)}),
     ("remember", "metadata", {"k": "v" * 4_087}, {"k": "v" * 4_088}),
     ("remember", "metadata", {"k" * 64: 1}, {"k" * 65: 1}),
+    ("remember", "metadata", {"k": nested(31)}, {"k": nested(32)}),
     ("remember", "derived_from", [SOURCE] * 64, [SOURCE] * 65),
     *[
         ("remember", name, "n" * 256, "n" * 257)
@@ -565,12 +574,9 @@ async def test_a_read_that_waits_for_a_position_far_ahead_says_not_caught_up(wor
 
 
 async def test_metadata_of_any_json_shape_comes_back(world):
-    deep: Any = "bottom"
-    for _ in range(60):
-        deep = [deep]
     for metadata in (
         {"t": True, "f": False, "n": None, "i": -(2**53), "x": 0.1, "e": [], "o": {}, "s": "ü\u2028'\"\\"},
-        {"deep": deep},
+        {"deep": nested(20)},
         {"big": 10**300, "small": 5e-324},
         {" spaced key ": {"": "an empty key inside"}},
     ):

@@ -454,6 +454,52 @@ async def _deaf(self, recorded) -> None:
     """Takes verdict messages and does nothing."""
 
 
+async def test_a_pass_for_a_judge_that_nobody_runs_any_more_fails_and_frees_its_slot(
+    judging_world, broker, monkeypatch
+):
+    """Nothing falls back to another judge, and nothing is blocked for ever."""
+    monkeypatch.setattr("lethelog.handlers.forgetting.pass_manager.OTHERS_PATIENCE", timedelta(seconds=0))
+    world = judging_world
+    await old(world, "Deploys go to Fly.io")
+    gone = pass_settings(ToldJudge(identity="retired:1"))
+    view = await Passes(world.engine, gone).request(world.caller)
+    async with working(world, broker, pass_settings(ToldJudge())):
+        done = await finish(world, gone, view)
+    assert (done.phase, done.failed_because) == ("failed", "judge_not_running")
+    assert (await Passes(world.engine, gone).request(world.caller)).phase == "requested"
+
+
+async def test_texts_that_were_refuted_while_an_earlier_call_was_held_are_never_sent(judging_world, broker):
+    """Everything is read anew before each send."""
+    world = judging_world
+    ids = [await old(world, f"Entirely different matter number {n}", project=f"p{n}") for n in range(3)]
+    judge = ToldJudge(released=asyncio.Event())
+    settings = pass_settings(judge)
+    async with working(world, broker, settings):
+        view = await Passes(world.engine, settings).request(world.caller)
+        await judge.asked.wait()
+        [first] = judge.judged
+        for one in set(ids) - {first}:
+            await world.commands.refute(world.caller, {"memory_id": one, "reason": "private"})
+        judge.released.set()
+        done = await finish(world, settings, view)
+    assert judge.judged == {first} and (done.judged, done.refused) == (1, 2)
+
+
+async def test_a_decision_is_answered_from_the_log_even_where_its_view_is_behind(judging_world, broker):
+    """An accept that is recorded never looks like a failure that invites a retry."""
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    await run_pass(world, broker, ToldJudge(sure("archive")))
+    [proposal] = await queue(world)
+    await world.catch_up()
+    decided = await world.reviewing.accept(world.caller, {"proposal_id": proposal.id, "comment": "yes"})
+    assert (decided.proposal.status, decided.changed, decided.proposal.comment) == ("applied", (stale,), "yes")
+    await world.catch_up()
+    [shown] = (await world.reviewing.list(world.caller, {"status": "applied"})).proposals
+    assert shown == decided.proposal
+
+
 async def test_f38_neighbours_and_proposals_never_cross_tenants(judging_world, broker):
     """F38: the same sentences in two tenants; each pass shows its own only."""
     world = judging_world

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from lethelog.domain import events as e
+from lethelog.streams.append import PreparedUnit, call_statement, unit_arrays
 from lethelog.streams.database import Database
 from lethelog.streams.log import (
     Appended,
@@ -209,20 +210,65 @@ async def test_the_log_refuses_to_be_changed(log: Log, database_url: str, statem
         connection.execute(statement)
 
 
-async def test_a_reader_never_passes_an_uncommitted_append(log: Log, database_url: str):
-    """F42: a transaction that took position 1 and stays open keeps later ones from becoming visible."""
-    held = psycopg.connect(database_url)
-    held.execute("select pg_advisory_xact_lock(7283460113)")
-    late = asyncio.create_task(log.append(unit(uuid4())))
+def _raw_append(connection: psycopg.Connection, number: int) -> None:
+    """One append inside whatever transaction the connection has open."""
+    prepared = PreparedUnit(TENANT, uuid4(), CommandKey.fresh())
+    prepared.add_event(uuid4(), 1, "raw", uuid4(), bytes([number]))
+    connection.execute(call_statement().encode(), unit_arrays([prepared]))
+
+
+async def test_f42_a_reader_never_passes_an_append_that_is_not_committed(log: Log, database_url: str):
+    """F42: a transaction that holds position 1 open keeps position 2 from becoming visible before it."""
+    first, second = psycopg.connect(database_url), psycopg.connect(database_url)
+    _raw_append(first, 1)
     with psycopg.connect(database_url, autocommit=True) as watcher:
+        later = asyncio.create_task(asyncio.to_thread(lambda: (_raw_append(second, 2), second.commit())))
         while not watcher.execute("select 1 from pg_locks where locktype = 'advisory' and not granted").fetchone():
+            assert not later.done(), "the second append did not wait for the first one's commit"
             await asyncio.sleep(0)
-    assert await log.read_page(0, 100) == []
-    held.rollback()
-    held.close()
-    appended = await late
-    assert isinstance(appended, Appended)
-    assert [event.position for event in await log.read_page(0, 100)] == [1]
+        assert watcher.execute("select count(*) from lethelog.events").fetchone() == (0,)
+        first.commit()
+        await later
+        rows = watcher.execute("select position, body from lethelog.events order by position").fetchall()
+    assert rows == [(1, b"\x01"), (2, b"\x02")]
+    first.close()
+    second.close()
+
+
+async def test_f42_a_tailing_reader_sees_every_position_once_and_in_order_while_writers_hold_theirs_open(
+    database_url: str,
+):
+    """Eight writers keep their transactions open for spans of their own; a reader that remembers one number misses nothing."""
+    import random
+    import threading
+
+    chance, per_writer = random.Random(7), 25
+    spans = [[chance.random() / 200 for _ in range(per_writer)] for _ in range(8)]
+    pause = threading.Event()
+
+    def write(mine: list[float]) -> None:
+        with psycopg.connect(database_url) as connection:
+            for number, span in enumerate(mine):
+                _raw_append(connection, number)
+                pause.wait(span)
+                connection.commit()
+
+    writers = [threading.Thread(target=write, args=(mine,)) for mine in spans]
+    seen: list[int] = []
+    with psycopg.connect(database_url, autocommit=True) as reader:
+        for writer in writers:
+            writer.start()
+        while len(seen) < 8 * per_writer:
+            last = seen[-1] if seen else 0
+            rows = reader.execute(
+                "select position from lethelog.events where position > %s order by position", (last,)
+            )
+            seen += [position for (position,) in rows.fetchall()]
+            if not any(writer.is_alive() for writer in writers) and not rows.rowcount:
+                break
+    for writer in writers:
+        writer.join()
+    assert seen == list(range(1, 8 * per_writer + 1))
 
 
 async def test_a_cancelled_caller_neither_loses_nor_doubles_its_unit(log: Log, database_url: str):
@@ -253,8 +299,6 @@ async def test_a_commit_whose_answer_was_lost_is_recognised(log: Log, database_u
 
         async def lose_the_answer(batch):
             connection = queue._connection
-            from lethelog.streams.append import call_statement, unit_arrays
-
             await connection.execute(call_statement(), unit_arrays([w.unit for w in batch]))
             queue._call = original
             admin.execute("select pg_terminate_backend(%s)", (connection.info.backend_pid,))

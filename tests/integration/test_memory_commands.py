@@ -178,9 +178,11 @@ async def test_f09_refuted_text_comes_back_only_into_quarantine_until_a_person_r
         back = await world.commands.remember(world.caller, {"topic": "job", "content": text, "scope": scope})
         assert back.memory.status == "quarantined"
     assert await world.search("Orla works at Pell") == [neighbour]
-    agent = Caller(world.caller.tenant, Actor("agent", uuid4()), frozenset({"memory:read", "memory:write"}))
+    agent = Caller(world.caller.tenant, Actor("agent", uuid4()))
     with pytest.raises(AccessDenied):
         await world.commands.release(agent, {"memory_id": back.memory.id, "reason": "trust me"})
+    with pytest.raises(AccessDenied):
+        await world.commands.verify(agent, {"memory_id": neighbour})
     released = await world.commands.release(world.caller, {"memory_id": back.memory.id, "reason": "she joined"})
     assert released.memory.status == "active"
     assert back.memory.id in await world.search("Orla works at Pell")
@@ -271,6 +273,17 @@ async def test_a_command_key_answers_the_first_result_and_refuses_another_comman
         await world.commands.remember(world.caller, {"topic": "t", "content": "y"}, Retry(key="k"))
 
 
+async def test_the_key_of_a_command_that_changed_nothing_is_kept_too(world):
+    first = await world.remember("x")
+    again = await world.commands.remember(world.caller, {"topic": "t", "content": "x"}, Retry(key="k"))
+    assert again.deduplicated
+    with pytest.raises(KeyReused):
+        await world.commands.remember(world.caller, {"topic": "t", "content": "y"}, Retry(key="k"))
+    await world.commands.archive(world.caller, {"memory_id": first})
+    retried = await world.commands.remember(world.caller, {"topic": "t", "content": "x"}, Retry(key="k"))
+    assert (retried.memory.id, retried.changed) == (first, False)
+
+
 async def test_an_older_expected_version_is_refused_with_both_versions(world):
     first = await world.remember("x")
     await world.commands.pin(world.caller, {"memory_id": first})
@@ -310,6 +323,13 @@ async def test_unknown_and_foreign_ids_answer_alike_and_other_kinds_are_named(wo
     assert [m.id for m in (await world.reading.list(other, {})).memories] == [foreign]
 
 
+def _nested(depth: int) -> list:
+    value: list = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
@@ -334,6 +354,8 @@ async def test_unknown_and_foreign_ids_answer_alike_and_other_kinds_are_named(wo
         ({"topic": "t", "content": "c", "metadata": {"k": "v" * 5000}}, "metadata"),
         ({"topic": "t", "content": "c", "metadata": {"k": float("nan")}}, "metadata"),
         ({"topic": "t", "content": "c", "metadata": {"k": "\x00"}}, "metadata"),
+        ({"topic": "t", "content": "c", "metadata": {"k": _nested(40)}}, "metadata"),
+        ({"topic": "t", "content": "c", "metadata": {"k": _nested(400)}}, "metadata"),
         ({"topic": "t", "content": "c", "metadata": {"k": "\ud83d"}}, "metadata"),
         ({"topic": "t", "content": "c", "memory_type": "thought"}, "memory_type"),
         ({"topic": "t", "content": "c", "derived_from": ["not-an-id"]}, "derived_from.0"),

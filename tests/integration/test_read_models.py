@@ -1,7 +1,6 @@
 """Read models: equal to their rebuild, safe in the hands of several processes, honest when they stall."""
 
 import asyncio
-from datetime import timedelta
 
 import psycopg
 import pytest
@@ -164,9 +163,10 @@ async def test_an_embedder_that_is_down_delays_the_vector_and_not_the_memory(wor
     head = await world.engine.log.head()
     await ProjectionRunner(world.engine.database, world.engine.log, world.engine.tail, view).catch_up(head)
     assert await world.search("deploys hetzner") == [first]
-    async with world.engine.database.connection() as connection:
-        assert await world.engine.live_memory.fill_vectors(connection, "lethelog_views") == 1
-        assert await world.engine.live_memory.fill_vectors(connection, "lethelog_views") == 0
+    database = world.engine.database
+    assert await world.engine.live_memory.fill_vectors(database, "lethelog_views") == 1
+    assert await world.engine.live_memory.fill_vectors(database, "lethelog_views") == 0
+    async with database.connection() as connection:
         cursor = await connection.execute(
             "select embedding is not null, embedding_model from lethelog_views.live_memory"
         )
@@ -191,17 +191,96 @@ async def test_a_memory_whose_key_is_destroyed_leaves_the_view_at_its_next_event
     assert found == 0
 
 
-async def test_search_is_exact_for_few_rows_and_agrees_with_the_index_for_many(world):
-    """engine-notes 7: a tenant's results never depend on the plan."""
-    from lethelog.projections.search import Search
-
-    for n in range(60):
-        await world.remember(
-            f"service {n} runs in region {n % 7} with {n * 3} replicas",
-            occurred_at=world.clock.now - timedelta(days=n),
+async def test_search_finds_the_same_by_the_index_as_by_comparing_everything(world, database_url):
+    """engine-notes 7: with two tenants in one table, whatever the plan, and the index really used."""
+    other = await world.another_caller()
+    for n in range(120):
+        await world.remember(f"service {n} runs in region {n % 7} with {n * 3} replicas")
+        await world.commands.remember(
+            other, {"topic": "t", "content": f"invoice {n} of customer {n % 5} is overdue"}
         )
     await world.catch_up()
-    exact = await world.reading.search(world.caller, {"query": "service replicas in region 3", "limit": 10})
-    world.reading._search = Search(world.engine.database, world.engine.embedder, exact_up_to=0)
-    indexed = await world.reading.search(world.caller, {"query": "service replicas in region 3", "limit": 10})
-    assert [h.memory.id for h in exact.hits] == [h.memory.id for h in indexed.hits]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("analyze lethelog_views.live_memory")
+        # New connections plan as they would for a table that is too large to be sorted.
+        connection.execute(
+            "do $$ begin execute format('alter database %I set enable_sort = off', current_database()); end $$"
+        )
+        connection.execute(
+            "do $$ begin execute format('alter database %I set enable_seqscan = off', current_database()); end $$"
+        )
+    from lethelog.projections.search import Search
+    from lethelog.streams.database import Database
+
+    planned = Database(database_url)
+    await planned.open()
+    async with planned.connection() as connection:
+        vector = "[" + ",".join(["0.1"] * world.engine.embedder.dimensions) + "]"
+        explained = await connection.execute(
+            "explain select memory_id from lethelog_views.live_memory where tenant = %s "
+            "order by embedding operator(public.<=>) %s::public.halfvec limit 50",
+            (world.caller.tenant, vector),
+        )
+        assert "live_memory_vectors" in str(await explained.fetchall())
+    questions = ["service replicas in region 3", "overdue invoice of a customer", "region 5", "forty replicas"]
+    exact = [
+        [h.memory.id for h in (await world.reading.search(world.caller, {"query": q, "limit": 10})).hits]
+        for q in questions
+    ]
+    world.reading._search = Search(planned, world.engine.embedder, exact_up_to=0, index_share=0.0)
+    indexed = [
+        [h.memory.id for h in (await world.reading.search(world.caller, {"query": q, "limit": 10})).hits]
+        for q in questions
+    ]
+    await planned.close()
+    assert exact == indexed
+
+
+async def test_a_small_tenant_in_a_large_table_is_searched_exactly(world):
+    """The index is not asked where the filter keeps a small share of the table."""
+    from lethelog.projections.search import Search
+
+    first = await world.remember("a lonely note")
+    await world.catch_up()
+    search = Search(world.engine.database, world.engine.embedder, exact_up_to=0, index_share=2.0)
+    async with world.engine.database.connection() as connection:
+        await connection.execute("analyze lethelog_views.live_memory")
+        from lethelog.projections.filters import MemoryFilter
+
+        assert await search._exact(connection, MemoryFilter(world.caller.tenant, world.clock.now))
+    assert await world.search("lonely note") == [first]
+
+
+async def test_f44_a_body_that_cannot_be_read_stalls_the_views_that_want_it_and_says_where(world, database_url):
+    """One damaged row of any tenant is named and waited for; it neither ends the runner nor is it skipped."""
+    good = await world.remember("a good one")
+    bad = await world.remember("a damaged one")
+    [damaged] = await world.engine.log.read_stream(world.caller.tenant, bad)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("set session_replication_role = replica")
+        connection.execute(
+            "update lethelog.events set body = 'x' || body where position = %s", (damaged.position,)
+        )
+    runner = world.runners[0]
+    running = asyncio.ensure_future(runner.run())
+    async with asyncio.timeout(20):
+        while (await runner.progress()).stalled_at is None:
+            assert not running.done()
+            await asyncio.sleep(0.02)
+    progress = await runner.progress()
+    assert (progress.stalled_at, progress.error) == (damaged.position, "memory.remembered: UnreadableEvent")
+    assert (await world.reading.get(world.caller, {"ids": [good]}))[0].id == good
+    with psycopg.connect(database_url) as connection:
+        connection.execute("set session_replication_role = replica")
+        connection.execute(
+            "update lethelog.events set body = substr(body, 2) where position = %s", (damaged.position,)
+        )
+    await wait_for(world.engine.database, "live_memory", await world.engine.log.head(), seconds=30)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_many_readers_of_the_queue_never_starve_each_other_of_connections(world):
+    """No read holds one pooled connection while it waits for another."""
+    results = await asyncio.gather(*(world.reviewing.list(world.caller, {}) for _ in range(40)))
+    assert all(page.total == 0 for page in results)

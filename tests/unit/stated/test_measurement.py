@@ -37,12 +37,10 @@ def test_held_out_wordings_are_no_selection_wordings() -> None:
 
 @needs_data
 def test_the_halves_share_no_record() -> None:
-    found = links(DATA)
-    sides = {
-        half: {(ln.newer.source, ln.newer.number) for ln in found if half_of(ln) == half}
-        for half in map(half_of, found)
-    }
-    assert len(sides) == 2
+    sides: dict[str, set[tuple[str, int]]] = {}
+    for link in links(DATA):
+        sides.setdefault(half_of(link), set()).add((link.newer.source, link.newer.number))
+    assert set(sides) == {"selection", "held out"}
     assert not sides["selection"] & sides["held out"]
 
 
