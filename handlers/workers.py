@@ -23,7 +23,7 @@ from .engine import Engine
 from .forgetting.judge_worker import JudgeWorker
 from .forgetting.pass_manager import PassManager
 from .forgetting.requesting import Passes
-from .forgetting.settings import TASK_QUEUE, PassSettings
+from .forgetting.settings import PassSettings, task_queue
 
 _LOG = logging.getLogger(__name__)
 Role = Literal["views", "relay", "passes", "judge", "schedule"]
@@ -101,7 +101,10 @@ class Workers:
             worker = JudgeWorker(self._engine, settings)
             subscriptions.append(
                 TaskSubscription(
-                    TASK_QUEUE, worker.handle, policy=JUDGE_POLICY, concurrency=self._judge_concurrency
+                    task_queue(settings.judge.identity),
+                    worker.handle,
+                    policy=JUDGE_POLICY,
+                    concurrency=self._judge_concurrency,
                 )
             )
         if "schedule" in self._roles and settings.enabled:

@@ -39,7 +39,7 @@ PRODUCT_WEIGHTS = Weights(vector=1, words=2)
 
 _WEIGHT_BITS = 12
 _NOWHERE = -1
-_LOWEST = np.iinfo(np.int64).min
+_LOWEST = int(np.iinfo(np.int32).min)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +120,17 @@ class Group:
         if same_project and not self.one_project:
             allowed &= self.projects[first:] == self.projects[rows, None]
         # One number for score and place: no two are equal, however many scores are.
-        keys = np.where(allowed, (scores.astype(np.int64) << _PLACE_BITS) | places, _LOWEST)
+        keys = np.where(allowed, scores, _LOWEST).astype(np.int64) << _PLACE_BITS
+        keys |= places
         if not count:
             keys = keys[:, :0]
         elif count < len(places):
             keys = np.partition(keys, -count, axis=1)[:, -count:]
         keys = np.sort(keys, axis=1)[:, ::-1]
-        keys = np.pad(keys, ((0, 0), (0, count - keys.shape[1])), constant_values=_LOWEST)
-        found = keys != _LOWEST
-        return Lists(np.where(found, keys & MOST_MEMBERS, _NOWHERE), np.where(found, keys >> _PLACE_BITS, 0))
+        keys = np.pad(keys, ((0, 0), (0, count - keys.shape[1])), constant_values=_LOWEST << _PLACE_BITS)
+        best = keys >> _PLACE_BITS
+        found = best != _LOWEST
+        return Lists(np.where(found, keys & MOST_MEMBERS, _NOWHERE), np.where(found, best, 0))
 
     def similarities(self, rows: Places, others: Places) -> NDArray[np.float64]:
         """Cosine of each row with the other at the same index, to six digits; 0 where one has no vector."""

@@ -4,10 +4,13 @@ The copy is filled page by page without its indexes, gets them, catches up under
 its place in one transaction. Readers wait for that switch only; writers never wait.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..domain.errors import Conflict, LethelogError
+import psycopg
+
+from ..domain.errors import Conflict, LethelogError, Unavailable
 from ..streams.database import Connection, Database
 from ..streams.leadership import Leadership
 from ..streams.log import Log
@@ -15,6 +18,8 @@ from ..streams.reader import LogTail
 from .projection import LIVE_SCHEMA, Projection
 from .runner import ProjectionRunner, create_schema, read_progress
 
+SWITCH_ATTEMPTS = 50
+"""How often the switch is tried while long reads hold the old tables."""
 Report = Callable[[int, int], None]
 """Called with (position reached, position to reach)."""
 
@@ -67,14 +72,20 @@ class Rebuilder:
         schema = f"lethelog_rebuild_{self._projection.name}"
         try:
             runner = await self.build(schema, await self._log.head(), report)
-            async with self._database.transaction() as connection:
-                await create_schema(connection, LIVE_SCHEMA)
-                await connection.execute(
-                    f"select 1 from {LIVE_SCHEMA}.tracking where name = %s for update", (self._projection.name,)
-                )
-                position = await runner.catch_up(await self._log.head())
-                await self._switch(connection, schema, position)
-            return position
+            # What came while the indexes were built, so that little is left to do under the lock.
+            await runner.catch_up(await self._log.head())
+            for attempt in range(1, SWITCH_ATTEMPTS + 1):
+                try:
+                    return await self._switch_over(runner, schema)
+                except psycopg.errors.LockNotAvailable:
+                    # A long read holds a table. Waiting in line would hold up every read behind this one.
+                    if attempt == SWITCH_ATTEMPTS:
+                        raise Unavailable(
+                            f"{self._projection.name} was read without a pause, so its rebuild could not take "
+                            "its place; nothing changed, try again"
+                        ) from None
+                    await asyncio.sleep(0.2)
+            raise AssertionError("unreachable")
         finally:
             await self._drop(schema)
             await lock.release()
@@ -124,6 +135,17 @@ class Rebuilder:
             async with self._database.transaction() as connection:
                 await self._projection.create_indexes(connection, schema)
         return runner
+
+    async def _switch_over(self, runner: ProjectionRunner, schema: str) -> int:
+        async with self._database.transaction() as connection:
+            await create_schema(connection, LIVE_SCHEMA)
+            await connection.execute(
+                f"select 1 from {LIVE_SCHEMA}.tracking where name = %s for update", (self._projection.name,)
+            )
+            position = await runner.catch_up(await self._log.head())
+            await connection.execute("set local lock_timeout = '500ms'")
+            await self._switch(connection, schema, position)
+        return position
 
     async def _switch(self, connection: Connection, schema: str, position: int) -> None:
         for table in self._projection.tables:

@@ -45,8 +45,6 @@ ASK_TIMES = 2
 """How often an item without a usable answer is asked; then it is refused and stays a candidate (F34)."""
 DELIVERIES_BEFORE_GIVING_UP = 5
 """Deliveries of a task while the judge cannot be reached, before its items are refused."""
-DELIVERIES_FOR_OTHERS = 60
-"""Deliveries of a task that another judge must handle, before its items are refused."""
 APPEND_ATTEMPTS = 25
 
 Checkpoint = Callable[[str], Awaitable[None]]
@@ -90,8 +88,6 @@ class JudgeWorker:
         open_items = [state.item(ref) for ref in refs if verdict_id(pass_id, ref) not in judged]
         assert state.settings is not None
         if state.settings.judge != self._settings.judge.identity:
-            if task.delivery < DELIVERIES_FOR_OTHERS:
-                raise RetryLater(1.0)
             await self._refuse(tenant, state, open_items, "judge_changed")
             return
         items = await self._read_items(tenant, state, open_items)

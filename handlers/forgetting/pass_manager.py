@@ -19,7 +19,7 @@ from ...streams.tasks import TaskPublisher
 from ..engine import Engine
 from .completion import Completion
 from .pass_log import PassReader, load_pass, move_pass, which_exist
-from .settings import ITEMS_PER_TASK, TASK_QUEUE, PassSettings, proposes_nothing_because
+from .settings import ITEMS_PER_TASK, PassSettings, proposes_nothing_because, task_queue
 from .settling import Settler
 from .stale_proposals import withdraw_stale
 
@@ -150,7 +150,7 @@ class PassManager:
         batches = [refs[n : n + ITEMS_PER_TASK] for n in range(0, len(refs), ITEMS_PER_TASK)]
         for batch in batches:
             body = {"tenant": str(tenant), "pass": str(state.id), "refs": batch}
-            await self._tasks.publish_task(TASK_QUEUE, body, f"{state.id}:{batch[0]}")
+            await self._tasks.publish_task(task_queue(state.judge), body, f"{state.id}:{batch[0]}")
         if state.phase == "selected":
             await self._move(tenant, state, e.PassDispatched(batches=len(batches)))
 

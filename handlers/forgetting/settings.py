@@ -1,13 +1,18 @@
 """What a process needs to take part in forgetting passes."""
 
+import hashlib
 from dataclasses import dataclass
 
 from ...domain.judging import Judge
 from ...domain.thresholds import Thresholds
 
-TASK_QUEUE = "judge"
 ITEMS_PER_TASK = 10
 """Items one task hands to a judge worker; small enough that several workers share a pass."""
+
+
+def task_queue(judge_identity: str) -> str:
+    """The work queue of one judge: only workers that have exactly this judge take its tasks."""
+    return f"judge-{hashlib.sha256(judge_identity.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 from rich.console import Console
+from rich.markup import escape
 
 from ...domain.errors import InvalidInput
 from ...handlers.arguments import RememberFields
@@ -50,20 +51,21 @@ def demo_command(
                 stack.callback(_discard, folder)
         else:
             folder = data_dir
-        found = asyncio.run(_run(source, folder, console, max_passes or PASS_LIMIT))
+        tenant = f"demo-{uuid4().hex[:12]}"
+        found = asyncio.run(_run(source, folder, tenant, console, max_passes or PASS_LIMIT))
         if report is not None:
             found.write(report)
             console.print(f"\nThe report is in {report}")
-        show.next_steps(console, str(folder) if keep or data_dir else None)
+        show.next_steps(console, folder if keep or data_dir else None, tenant)
     return 0 if found.rebuild_equal else 1
 
 
-async def _run(source: Path | None, folder: Path, console: Console, max_passes: int) -> Report:
+async def _run(source: Path | None, folder: Path, tenant: str, console: Console, max_passes: int) -> Report:
     report = Report(source="sample" if source is None else "files")
     # A tenant of its own, so that a directory in use is not mixed with the demo's memories.
-    settings = Settings.load(data_dir=folder, tenant=f"demo-{uuid4().hex[:12]}", actor="person:demo")
+    settings = Settings.load(data_dir=folder, tenant=tenant, actor="person:demo")
     console.print("[bold]Lethelog[/]: agent memory that forgets on the record")
-    console.print(f"[dim]PostgreSQL and NATS start in {folder}[/]")
+    console.print(f"[dim]PostgreSQL and NATS start in {escape(str(folder))}[/]")
     with report.timed("start"):
         memory = await open_memory(settings)
     async with memory:
@@ -112,7 +114,7 @@ class _Demo:
             loaded = load_files(source)
         show.heading(self._console, 1, f"Remember {len(loaded.memories)} memories out of {loaded.files} files")
         for warning in loaded.warnings[:20]:
-            self._console.print(f"  [yellow]left out[/] {warning}", markup=True, highlight=False)
+            self._console.print(f"  [yellow]left out[/] {escape(str(warning))}", highlight=False)
         if len(loaded.warnings) > 20:
             self._console.print(f"  [yellow]and {len(loaded.warnings) - 20} more left out[/]")
         memories = [

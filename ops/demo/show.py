@@ -1,6 +1,8 @@
 """How the demo looks: headings, hits, proposals, tables. Content is never read as markup."""
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
@@ -131,9 +133,9 @@ def summary(console: Console, report: Report) -> None:
     rows(console, "Seconds per stage", report.seconds.items())
 
 
-def next_steps(console: Console, data_dir: str | None) -> None:
-    """What to try now."""
-    where = f" --data-dir {data_dir}" if data_dir else ""
+def next_steps(console: Console, data_dir: Path | None, tenant: str) -> None:
+    """What to try now; on the demo's own memories where its directory was kept."""
+    where = f" --data-dir {shlex.quote(str(data_dir))} --tenant {tenant}" if data_dir else ""
     console.print()
     console.print("[bold]Next[/]")
     for command, why in (

@@ -7,6 +7,7 @@ one half never is in the other.
 
 import hashlib
 import json
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -74,10 +75,18 @@ def links(data: Path) -> list[Link]:
                 continue
             if older.name.lower() in newer.title.lower():
                 continue  # "RFC 1888 Is Obsolete": the title itself states it, whatever the wording says
-            choices = [r for r in ordered if r.number not in (newer.number, older.number) and r.at <= newer.at]
-            if choices:
-                found.append(Link(newer, older, choices[_digest(newer_id + older_id) % len(choices)]))
+            third = _third(ordered, newer, older)
+            if third is not None:
+                found.append(Link(newer, older, third))
     return found
+
+
+def _third(ordered: list[Record], newer: Record, older: Record) -> Record | None:
+    """Some record of the series that is no newer than the newer one and neither of the two."""
+    until = bisect_right(ordered, newer.created, key=lambda record: record.created)
+    start = _digest(f"{newer.name} {older.name}") % until
+    turned = (ordered[(start + step) % until] for step in range(min(until, 3)))
+    return next((record for record in turned if record.number not in (newer.number, older.number)), None)
 
 
 def _groups(data: Path) -> Iterator[tuple[dict[str, Record], list[tuple[str, str]]]]:

@@ -73,7 +73,7 @@ def _recurring(data: Path) -> Iterator[list[JudgedMemory]]:
 
 def _memories(data: Path) -> Iterator[list[JudgedMemory]]:
     found = rows(data / "agent_memory" / "3ngram_memories.jsonl")
-    yield [memory(row["topic"], row["content"], _when(row["created"]), row["id"]) for row in found]
+    yield [memory(row["topic"] or "-", row["content"], _when(row["created"]), row["id"]) for row in found]
 
 
 def _instructions(data: Path) -> Iterator[list[JudgedMemory]]:
@@ -93,7 +93,7 @@ def _facts(data: Path) -> Iterator[list[JudgedMemory]]:
     subjects: dict[tuple[Any, str], list[JudgedMemory]] = {}
     for row in rows(data / "factconsolidation" / "facts.jsonl"):
         at = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(minutes=row["serial"])
-        made = memory(row["subject"], row["text"], at, f"{row['size']}{row['serial']}", "fact")
+        made = memory(row["subject"] or "-", row["text"], at, f"{row['size']}{row['serial']}", "fact")
         subjects.setdefault((row["size"], row["subject"]), []).append(made)
     yield from subjects.values()
 

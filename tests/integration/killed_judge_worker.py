@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from lethelog.handlers.engine import open_engine
 from lethelog.handlers.forgetting.judge_worker import JudgeWorker
+from lethelog.handlers.forgetting.settings import task_queue
 from lethelog.handlers.workers import JUDGE_POLICY
 from lethelog.projections.embedders import open_embedder
 from lethelog.streams.broker import BrokerSettings
@@ -31,7 +32,9 @@ async def main() -> None:
     settings = pass_settings(ToldJudge(sure("archive")))
     worker = JudgeWorker(engine, settings, checkpoint=checkpoint)
     consumers = Consumers(BrokerSettings(broker_url, prefix), engine.log.decode)
-    await consumers.open([TaskSubscription("judge", worker.handle, policy=JUDGE_POLICY)])
+    await consumers.open(
+        [TaskSubscription(task_queue(settings.judge.identity), worker.handle, policy=JUDGE_POLICY)]
+    )
     await asyncio.Event().wait()
 
 
