@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from .domain.errors import LethelogError as LethelogError
     from .ops.local import AsyncMemory as AsyncMemory
     from .ops.local import Memory as Memory

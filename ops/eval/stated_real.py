@@ -38,19 +38,21 @@ def real_sets(data: Path) -> dict[str, RealSet]:
         "memories of an agent's user": _ask(_memories(data), set()),
         "agent instruction files": _ask(_instructions(data), set()),
         "facts with later counterparts": _ask(_facts(data), set()),
-        "decision records": _ask(*_decision_records(data)),
-        "standards": _ask(*_standards(data)),
+        "decision records": _ask(*_decision_records(data), NEXT),
+        "standards": _ask(*_standards(data), NEXT),
     }
 
 
-def _ask(groups: Iterable[list[JudgedMemory]], links: set[tuple[str, str]]) -> RealSet:
+def _ask(
+    groups: Iterable[list[JudgedMemory]], links: set[tuple[str, str]], following: int | None = None
+) -> RealSet:
     asked = RealSet()
     for group in groups:
         ordered = sorted(group, key=lambda item: item.occurred_at)
         for index, older in enumerate(ordered):
             asked.singles += 1
             asked.archived += answer_item(SingleItem("s0", older), READ_AT).choice == "archive"
-            for newer in ordered[index + 1 : index + 1 + NEXT]:
+            for newer in ordered[index + 1 : None if following is None else index + 1 + following]:
                 asked.pairs += 1
                 answer = answer_item(PairItem("p0", older, newer, 0.8), READ_AT)
                 if answer.choice == "supersede_older":

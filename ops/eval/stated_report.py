@@ -22,7 +22,8 @@ def report(found: dict[str, Any]) -> str:
 
 
 def _cell(share: dict[str, Any]) -> str:
-    return f"{share['hits']} of {share['n']} = {share['share']:.3f} [{share['low']:.2f}, {share['high']:.2f}]"
+    low = max(0.0, share["low"])
+    return f"{share['hits']:,} of {share['n']:,} = {share['share']:.3f} [{low:.2f}, {share['high']:.2f}]"
 
 
 def _wording_lines(found: dict[str, Any]) -> list[str]:
@@ -56,8 +57,8 @@ Two earlier held-out halves were run once each, and the rule was changed after e
 belong to the selection half. Their one run gave:
 """
     after = f"""
-Stated ends are invented memories, not put on links. Five earlier held-out halves gave, ends found and memories
-without one taken for ended: {ends}.
+Stated ends are invented memories, not put on links. Five earlier held-out halves gave, ends found and memories without
+one taken for ended: {ends}.
 """
     return [
         *head.strip().split("\n"),
