@@ -49,16 +49,17 @@ as it stands.
         f"{run['non_endings']} wordings."
         for run in found["earlier_runs"]
     ]
-    ends = ", ".join(
-        f"{run['found']} of {run['ends']} and {run['false']} of {run['no_ends']}" for run in found["earlier_ends"]
-    )
+    ends = [
+        f"- {run['found']} of {run['ends']} ends found; {run['false']} of {run['no_ends']} memories without one "
+        "taken for ended."
+        for run in found["earlier_ends"]
+    ]
     tail = """
 Two earlier held-out halves were run once each, and the rule was changed after each for what they showed; they now
 belong to the selection half. Their one run gave:
 """
-    after = f"""
-Stated ends are invented memories, not put on links. Five earlier held-out halves gave, ends found and memories without
-one taken for ended: {ends}.
+    after = """
+Stated ends are invented memories, not put on links. Five earlier held-out halves gave in their one run:
 """
     return [
         *head.strip().split("\n"),
@@ -67,6 +68,8 @@ one taken for ended: {ends}.
         "",
         *earlier,
         *after.rstrip().split("\n"),
+        "",
+        *ends,
         "",
     ]
 

@@ -178,20 +178,12 @@ async def everything_is_there_once(opened: Open, url: str, first: list[Any]) -> 
 
 
 async def test_sessions_that_are_ended_under_two_hundred_writers_lose_and_double_nothing(opened, own_database):
+    writing = asyncio.create_task(write_all(opened))
     ended = 0
-
-    async def end_again_and_again() -> None:
-        nonlocal ended
-        while True:
-            ended += await asyncio.to_thread(own_database.end_sessions)
-            await asyncio.sleep(0.01)
-
-    ending = asyncio.create_task(end_again_and_again())
-    first = await write_all(opened)
-    ending.cancel()
-    await asyncio.gather(ending, return_exceptions=True)
+    while not writing.done():
+        ended += await asyncio.to_thread(own_database.end_sessions)
     assert ended > 5, "no session was ended, so nothing was tried"
-    await everything_is_there_once(opened, own_database.url, first)
+    await everything_is_there_once(opened, own_database.url, await writing)
 
 
 async def test_a_server_that_is_killed_under_two_hundred_writers_loses_and_doubles_nothing(opened, own_database):
