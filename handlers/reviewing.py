@@ -1,5 +1,6 @@
 """The review queue: list, show, accept, reject (behaviour.md 1.14, settlements 5, 6, 9, 19; F31, F32)."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 from uuid import UUID
@@ -7,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from ..domain import proposal as rules
-from ..domain.errors import Conflict, KeyReused, NotFound, WrongKind
+from ..domain.errors import Conflict, KeyReused, NotCaughtUp, NotFound, WrongKind
 from ..domain.events import Event, ProposalStaged
 from ..domain.fields import CommandKey as KeyText
 from ..domain.fields import Id, Input, Reason, parse
@@ -30,6 +31,8 @@ from .present import present_rows
 from .views import Decided, ProposalDetail, ProposalPage, ProposalView
 
 ATTEMPTS = 25
+SETTLE_SECONDS = 2.0
+"""How long a decision waits for its own effect on the read models before it answers from the log."""
 _COLUMNS = (
     "proposal_id, kind, status, action, memory_id, related_id, pair_older, pair_newer, rule, probability, "
     "probabilities, threshold, unselected, judge, model, quote, seen, pass_id, created_at, decided_at, "
@@ -244,7 +247,13 @@ class Reviewing:
         changed: tuple[UUID, ...],
         withdrawn: tuple[UUID, ...],
     ) -> Decided:
-        """What was decided, told from the log: a read model that is behind must not make it look undone."""
+        """What was decided, told from the log: a read model that is behind must not make it look undone.
+
+        The views are waited for all the same, for a moment, so that whoever looks next sees it.
+        """
+        with contextlib.suppress(NotCaughtUp):
+            for name in ("review_queue", "live_memory"):
+                await wait_for(self._engine.database, name, position, seconds=SETTLE_SECONDS)
         recorded = await self._engine.log.read_stream(caller.tenant, proposal_id)
         names = await self._engine.directory.names(
             caller.tenant, {one.envelope.actor.id for one in recorded if one.envelope.actor.kind in _NAMED}

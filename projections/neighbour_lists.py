@@ -1,6 +1,6 @@
 """The tables of the neighbour cache, and lists going into them and out of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -41,18 +41,26 @@ class Entries:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
-    """Stored lists of one kind, as `Entries` without the similarities."""
+class Written:
+    """Lists of some members of one group, to be stored."""
 
-    owners: Places
-    places: Places
-    scores: Scores
+    owners: Sequence[UUID]
+    words: Sequence[bytes] | None
+    """Of each owner; None where they stand already."""
+    pair: Entries
+    single: Entries
+    members: Sequence[UUID]
+    """The whole group, which the entries' places point into."""
+
+
+Stored = tuple[list[UUID], list[int], list[UUID], list[int]]
+"""Pair ids and scores, single ids and scores of one memory."""
 
 
 async def read_lists(
-    connection: Connection, schema: str, tenant: UUID, owners: Sequence[UUID], place_of: Mapping[UUID, int]
-) -> tuple[Present, Present]:
-    """The (pair, single) lists of these memories."""
+    connection: Connection, schema: str, tenant: UUID, owners: Sequence[UUID]
+) -> dict[UUID, Stored]:
+    """The stored lists of these memories."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(
             (
@@ -61,66 +69,42 @@ async def read_lists(
             ).encode(),
             (tenant, _array(map(str, owners))),
         )
-        rows = await cursor.fetchall()
-    number_of = {memory_id: number for number, memory_id in enumerate(owners)}
-    numbers = [number_of[row[0]] for row in rows]
-    return (
-        _present(numbers, [row[1] for row in rows], [row[2] for row in rows], place_of),
-        _present(numbers, [row[3] for row in rows], [row[4] for row in rows], place_of),
-    )
-
-
-def _present(
-    numbers: Sequence[int],
-    ids: Sequence[Sequence[UUID]],
-    scores: Sequence[Sequence[int]],
-    place_of: Mapping[UUID, int],
-) -> Present:
-    return Present(
-        np.repeat(np.array(numbers, np.int64), np.array([len(each) for each in ids], np.int64)),
-        np.array([place_of[one] for each in ids for one in each], np.int64),
-        np.array([score for each in scores for score in each], np.int64),
-    )
+        return {row[0]: (row[1], row[2], row[3], row[4]) for row in await cursor.fetchall()}
 
 
 async def write_lists(
-    connection: Connection,
-    schema: str,
-    tenant: UUID,
-    owners: Sequence[UUID],
-    words: Sequence[bytes] | None,
-    pair: Entries,
-    single: Entries,
-    members: Sequence[UUID],
-) -> None:
-    """Store the lists of these memories, filed as live memory has them. Without ``words`` these stand already."""
-    used: list[int] = np.unique(np.concatenate([pair.places, single.places])).tolist()
-    names = {place: str(members[place]) for place in used}
-    columns = [
-        list(map(str, owners)),
-        *_columns(pair, len(owners), names),
-        *_columns(single, len(owners), names),
-    ]
-    if words is not None:
-        columns.append([each.hex() for each in words])
-    statement = (_UPDATE if words is None else _UPSERT).format(schema=schema)
-    for start in range(0, len(owners), PORTION):
+    connection: Connection, schema: str, tenant: UUID, written: Sequence[Written], *, words: bool
+) -> int:
+    """Store lists, filed as live memory has them, with their words or without. Returns of how many memories."""
+    columns: list[list[str]] = [[] for _ in range(2 + len(_LISTS))]
+    for one in written:
+        for column, values in zip(columns, _columns(one), strict=True):
+            column += values
+    statement = (_UPSERT if words else _UPDATE).format(schema=schema)
+    for start in range(0, len(columns[0]), PORTION):
         # One text per column: ids, numbers and hexadecimal digits need no quoting, and lists of lists would.
-        portion = [";".join(column[start : start + PORTION]) for column in columns]
+        portion = [";".join(column[start : start + PORTION]) for column in columns[: len(columns) - (not words)]]
         await connection.execute(statement, (*portion, tenant))
+    return len(columns[0])
 
 
-def _columns(entries: Entries, owners: int, names: Mapping[int, str]) -> list[list[str]]:
-    """(ids, scores, similarities) as one array literal per owner."""
-    ends = np.searchsorted(entries.owners, np.arange(owners), side="right").tolist()
-    bounds = list(zip([0, *ends[:-1]], ends, strict=True)) if owners else []
-    placed: list[int] = entries.places.tolist()
-    values = (
-        [names[place] for place in placed],
-        list(map(str, entries.scores.tolist())),
-        list(map(repr, entries.similarities.tolist())),
-    )
-    return [[_array(column[start:end]) for start, end in bounds] for column in values]
+def _columns(written: Written) -> list[list[str]]:
+    """Owners, their lists column by column, and their words, as texts."""
+    used: list[int] = np.unique(np.concatenate([written.pair.places, written.single.places])).tolist()
+    names = {place: str(written.members[place]) for place in used}
+    columns = [list(map(str, written.owners))]
+    for entries in (written.pair, written.single):
+        ends: list[int] = np.searchsorted(entries.owners, np.arange(len(written.owners)), side="right").tolist()
+        bounds = list(zip([0, *ends], ends, strict=False))
+        placed: list[int] = entries.places.tolist()
+        for values in (
+            [names[place] for place in placed],
+            list(map(str, entries.scores.tolist())),
+            list(map(repr, entries.similarities.tolist())),
+        ):
+            columns.append([_array(values[start:end]) for start, end in bounds])
+    columns.append(["\\x" + each.hex() for each in written.words or ()])
+    return columns
 
 
 def _array(values: Iterable[str]) -> str:
@@ -141,7 +125,7 @@ _UPDATE = (
 _UPSERT = (
     "insert into {schema}.candidate_neighbours (tenant, memory_id, memory_type, scope, project, embedding_model, "
     + f"{', '.join(_LISTS)}, words) select l.tenant, l.memory_id, l.memory_type, l.scope, l.project, "
-    + f"l.embedding_model, {_CAST}, decode(s.words, 'hex') "
+    + f"l.embedding_model, {_CAST}, s.words::bytea "
     + f"from rows from ({_SENT}, unnest(string_to_array(%s, ';'))) s(memory_id, {', '.join(_LISTS)}, words) "
     + "join {schema}.live_memory l on l.tenant = %s and l.memory_id = s.memory_id::uuid "
     + "on conflict (tenant, memory_id) do update set "

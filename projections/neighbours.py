@@ -20,7 +20,8 @@ from ..domain.policy import STALE_TYPES
 from ..streams.database import Connection, Database
 from .live_memory import LIVE
 from .nearest import PRODUCT_WEIGHTS, Weights
-from .neighbour_groups import GroupKey, Patch, refresh_changed, refresh_whole
+from .neighbour_changes import Patch, refresh_changed
+from .neighbour_groups import GroupKey, refresh_whole
 from .neighbour_lists import TABLES
 from .projection import LIVE_SCHEMA
 from .runner import read_progress

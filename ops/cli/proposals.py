@@ -111,11 +111,14 @@ def _decide(
     with session.reading("review_queue", "live_memory") as memory:
         decide = memory.accept if accepted else memory.reject
         decided = decide(proposal_id, comment=comment, key=key)
+        # So that `status`, which waits for nothing, counts it too.
+        session.catch_up(memory, ("review_queue",))
     printer = session.printer
     if printer.json_only:
         printer.document(decided)
         return
-    printer.line(Text("accepted" if accepted else "rejected", "green"), " ", str(decided.proposal.id))
+    status = decided.proposal.status
+    printer.line(Text("accepted" if status == "applied" else status, "green"), " ", str(decided.proposal.id))
     for one in decided.changed:
         printer.line(Text("  changed memory ", "dim"), str(one))
     for one in decided.withdrawn:

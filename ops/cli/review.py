@@ -62,6 +62,7 @@ def review(
         try:
             with reading_keys(walk.ask_line) as keys:
                 walk.go(_open_proposals(memory, action), keys)
+            session.catch_up(memory, ("review_queue",))
         except BaseException:
             # Whatever ends the walk, what was decided stays decided.
             session.printer.note(str(walk.done))

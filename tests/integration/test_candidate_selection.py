@@ -626,8 +626,7 @@ async def test_a_vector_that_comes_later_enters_the_lists_without_any_event(stor
         )
     [item] = (await store.select()).items
     assert (item.memory_id, item.newer, item.similarity) == (older, (newer,), (0.0,))
-    async with store.engine.database.transaction() as connection:
-        assert await store.engine.live_memory.fill_vectors(connection, "lethelog_views") == 1
+    assert await store.engine.live_memory.fill_vectors(store.engine.database, "lethelog_views") == 1
     [item] = (await store.select()).items
     assert item.similarity[0] > 0.5
 
@@ -650,3 +649,15 @@ async def test_lists_are_not_made_for_a_position_that_live_memory_has_not_reache
     head = await store.engine.log.head()
     with pytest.raises(NotCaughtUp):
         await refresh(store.engine.database, store.tenant, upto_position=head, neighbours=5)
+
+
+async def test_a_memory_without_any_word_takes_part(store: Store):
+    older = await store.remember("🙂", topic="…")
+    assert await store.asked() == [(older,)]
+    for n in range(11):
+        await store.remember(days=30 - n)
+    await store.refresh()
+    await store.remember("🙃", topic="…", days=1)
+    await store.refresh()
+    assert len((await read_lists(store))[older]["single"][0]) == 3
+    assert (await read_lists(store)).keys() == (await expected_lists(store)).keys()
