@@ -87,7 +87,10 @@ def _depth(value: Any, limit: int = 64) -> int:
     """How deep lists and objects are nested; counting stops at ``limit``."""
     inside: list[Any] = []
     if isinstance(value, Mapping):
-        inside = list(cast(Mapping[Any, Any], value).values())
+        held = cast(Mapping[Any, Any], value)
+        if not all(isinstance(key, str) for key in held):
+            raise ValueError("holds a key that is no text; keys of inner objects must be text, too")
+        inside = list(held.values())
     elif isinstance(value, list | tuple):
         inside = list(cast("list[Any]", value))
     if not inside or limit == 0:

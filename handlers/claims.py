@@ -82,8 +82,20 @@ class TextClaims:
         if _holds(before) and not _holds(after):
             digest = self.digest("ended", before.scope, before.content)
             claims.append(Claim("ended", digest, present.ended, before.id))
-        if not _holds(before) and _holds(after) and present.ended == before.id:
-            claims.append(Claim("ended", self.digest("ended", before.scope, before.content), before.id, None))
+        if not _holds(before) and present.ended == before.id:
+            digest = self.digest("ended", before.scope, before.content)
+            if _holds(after):
+                # What this one had taken over is the last ended one again.
+                claims.append(Claim("ended", digest, before.id, before.earlier))
+            elif after.scope != before.scope:
+                there = (await self.holders(after.scope, before.content)).ended
+                claims.append(Claim("ended", digest, before.id, None))
+                claims.append(Claim("ended", self.digest("ended", after.scope, before.content), there, before.id))
+        if before.quarantined and not after.quarantined and present.refuted is not None:
+            # A person said that it is true after all; that holds for the text, not for one memory of it only.
+            claims.append(
+                Claim("refuted", self.digest("refuted", before.scope, before.content), present.refuted, None)
+            )
         if after.refuted and not before.refuted:
             digest = self.digest("refuted", before.scope, before.content)
             claims.append(Claim("refuted", digest, present.refuted, before.id))

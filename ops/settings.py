@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
-from pydantic import Field, SecretStr, ValidationError
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -106,6 +106,11 @@ class Settings(BaseSettings):
             raise Misconfigured(
                 f"LETHELOG_{name.upper()}: {first['msg']}", setting=f"LETHELOG_{name.upper()}"
             ) from None
+
+    @field_validator("data_dir", "master_key_file", "judge_thresholds")
+    @classmethod
+    def _expand(cls, path: Path | None) -> Path | None:
+        return None if path is None else path.expanduser()
 
     @property
     def key_file(self) -> Path:

@@ -41,7 +41,8 @@ _COLUMNS: dict[str, str] = {
     "topic": "text not null",
     "content": "text not null",
     "tags": "jsonb not null",
-    "metadata": "jsonb",
+    # As text: jsonb keeps numbers as decimals, and a float would come back as another one.
+    "metadata": "text",
     "user_ref": "uuid",
     "agent_ref": "uuid",
     "run_ref": "uuid",
@@ -246,6 +247,7 @@ def _row(tenant: UUID, memory: Memory, position: int) -> dict[str, Any]:
         "session_ref": owners.session,
         "subject_ref": owners.subject,
         "tags": list(memory.tags or ()),
+        "metadata": None if memory.metadata is None else json.dumps(memory.metadata, ensure_ascii=False),
         "derived_from": [str(one) for one in memory.derived_from],
     }
     for column in _COLUMNS:

@@ -1,5 +1,6 @@
 """A row of live memory as a value, and reading rows by id and in order."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -85,11 +86,15 @@ class MemoryRow:
 
 MEMORY_COLUMNS = ", ".join(field.name for field in fields(MemoryRow))
 _WIDTH = len(fields(MemoryRow))
+_METADATA = [field.name for field in fields(MemoryRow)].index("metadata")
 
 
 def memory_row(values: Sequence[Any]) -> MemoryRow:
     """A `MemoryRow` from the first columns of a query over `MEMORY_COLUMNS`."""
-    return MemoryRow(*values[:_WIDTH])
+    columns = list(values[:_WIDTH])
+    if columns[_METADATA] is not None:
+        columns[_METADATA] = json.loads(columns[_METADATA])
+    return MemoryRow(*columns)
 
 
 async def read_rows(

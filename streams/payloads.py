@@ -6,12 +6,14 @@ ids — and history survives erasure. No constructor runs unchecked: every paylo
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from ..domain.errors import LethelogError
 from ..domain.events import Event, event_class
 from ..domain.upcasters import upcast
 from . import sealing
@@ -22,8 +24,10 @@ KeyOf = Callable[[UUID], bytes | None]
 """key id -> data key, or None once it is destroyed."""
 
 
-class UnreadableEvent(Exception):
-    """Stored bytes that this version cannot read; the message names position-independent facts only."""
+class UnreadableEvent(LethelogError):
+    """Stored bytes that this version cannot read: damaged, altered, or written by a newer one."""
+
+    code = "unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +137,30 @@ def split(body: bytes) -> Body:
     if len(body) < 5 or body[0] != FORMAT:
         raise UnreadableEvent("not an event body of a format this version knows")
     end = 5 + int.from_bytes(body[1:5], "big")
-    try:
+    with _damage("the header of an event body is damaged"):
         header = json.loads(body[5:end])
+        if not isinstance(header["d"], dict) or not isinstance(header["s"], int):
+            raise ValueError
         parts: list[tuple[UUID, bytes]] = []
         for key_id, length in header["k"]:
+            if length < 0:
+                raise ValueError
             parts.append((UUID(key_id), body[end : end + length]))
             end += length
-    except (ValueError, KeyError, TypeError) as error:
-        raise UnreadableEvent("the header of an event body is damaged") from error
     if end != len(body):
         raise UnreadableEvent("an event body is shorter or longer than its header says")
     return Body(header, tuple(parts))
+
+
+@contextmanager
+def _damage(what: str) -> Generator[None]:
+    """Whatever stored bytes do wrong is one error of ours, without a word of what they hold."""
+    try:
+        yield
+    except LethelogError:
+        raise
+    except Exception:
+        raise UnreadableEvent(f"{what}; see: lethelog audit verify") from None
 
 
 def key_ids(bodies: Iterable[Body]) -> set[UUID]:
@@ -152,31 +169,44 @@ def key_ids(bodies: Iterable[Body]) -> set[UUID]:
 
 
 def decode_envelope(body: Body) -> Envelope:
-    """The envelope; needs no key."""
+    """The envelope; needs no key. Raises `UnreadableEvent`."""
     header = body.header
-    kind, actor_id = header["a"]
-    return Envelope(
-        actor=Actor(kind, UUID(actor_id)),
-        cause=UUID(header["c"]),
-        correlation=UUID(header["r"]),
-        policy=header["p"],
-        judge=header["j"],
-    )
+    with _damage("the envelope of an event is damaged"):
+        kind, actor_id = header["a"]
+        return Envelope(
+            actor=Actor(kind, UUID(actor_id)),
+            cause=UUID(header["c"]),
+            correlation=UUID(header["r"]),
+            policy=header["p"],
+            judge=header["j"],
+        )
 
 
 def decode_event(
     name: str, body: Body, *, tenant: UUID, stream: UUID, version: int, key_of: KeyOf
 ) -> Event | None:
-    """The payload; sealed fields are None where the key is destroyed. None for an unknown name."""
+    """The payload; sealed fields are None where the key is destroyed. None for an unknown name.
+
+    Raises `UnreadableEvent`, and `SealBroken` for a part that does not open under its key.
+    """
     cls = event_class(name)
     if cls is None:
         return None
+    schema: int = body.header["s"]
+    if schema > cls.SCHEMA:
+        raise UnreadableEvent(
+            f"{name} is stored in schema {schema}, which a newer version wrote; upgrade Lethelog"
+        )
     fields: dict[str, Any] = dict(body.header["d"])
-    for key_id, part in body.parts:
-        key = key_of(key_id)
-        if key is None:
-            continue
-        opened = sealing.unseal(key, part, sealing.event_binding(tenant, stream, version, name, key_id))
-        fields.update(json.loads(opened))
-    fields = upcast(name, body.header["s"], fields, present=cls.SCHEMA)
-    return cls.model_validate(fields)
+    if fields.keys() & (cls.SEALED | cls.SEALED_FOR.keys()):
+        # A clear field must never stand in for a sealed one: nothing vouches for it.
+        raise UnreadableEvent(f"the header of a {name} holds what only its sealed parts may say")
+    with _damage(f"the payload of a {name} is damaged"):
+        for key_id, part in body.parts:
+            key = key_of(key_id)
+            if key is None:
+                continue
+            opened = sealing.unseal(key, part, sealing.event_binding(tenant, stream, version, name, key_id))
+            fields.update(json.loads(opened))
+        fields = upcast(name, schema, fields, present=cls.SCHEMA)
+        return cls.model_validate(fields)

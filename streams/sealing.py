@@ -14,12 +14,16 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from ..domain.errors import LethelogError
+
 KEY_BYTES = 32
 _NONCE = 12
 
 
-class SealBroken(Exception):
+class SealBroken(LethelogError):
     """A sealed part does not open under its key: it was altered, moved, or the key is another one."""
+
+    code = "seal_broken"
 
 
 def new_key() -> bytes:

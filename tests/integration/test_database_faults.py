@@ -354,9 +354,6 @@ async def test_f44_an_event_that_cannot_be_read_stalls_its_view_and_says_where(w
         await asyncio.gather(running, return_exceptions=True)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="pydantic, KeyError or SealBroken come through to whoever reads that memory"
-)
 async def test_a_command_on_a_damaged_memory_is_an_error_of_ours(world, database_url):
     bad, good = await world.remember("a damaged one"), await world.remember("a good one")
     damage(database_url, bad)

@@ -10,12 +10,14 @@ import base64
 import contextlib
 import json
 import logging
+import os
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 import nats
@@ -381,29 +383,32 @@ def whole(message: Msg) -> bytes:
 
 
 def data_folder(servers) -> Path:
-    """Where the servers of this run keep their files: the folder above the database's socket."""
-    host = psycopg.conninfo.conninfo_to_dict(servers.superuser_url).get("host", "")
-    return Path(str(host)).parent
+    """Where the servers of this run keep their files: beside the configuration that their broker was started with."""
+    port = str(urlsplit(servers.broker_url).port)
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            for argument in (process / "cmdline").read_bytes().split(b"\0"):
+                folder = Path(os.fsdecode(argument)).parent
+                if argument.endswith(b"/nats.conf") and (folder / "nats.port").read_text().strip() == port:
+                    return folder
+    return Path("/nowhere")
 
 
 def server_logs(servers) -> list[Path]:
+    """What the servers wrote down themselves; none where servers of one's own keep it elsewhere."""
     folder = data_folder(servers)
-    found = [*folder.glob("*.log"), *folder.glob("logs/*.log")]
-    if not found:
-        pytest.skip("the servers' own logs are not where this test looks for them")
-    return found
+    return [*folder.glob("*.log"), *folder.glob("logs/*.log")]
 
 
 def broker_files(servers) -> list[Path]:
-    store = data_folder(servers) / "js"
-    found = [path for path in store.rglob("*") if path.is_file()]
-    if not found:
-        pytest.skip("the broker's store is not where this test looks for it")
-    return found
+    """The broker's store on disk; none where servers of one's own keep it elsewhere."""
+    return [path for path in (data_folder(servers) / "js").rglob("*") if path.is_file()]
 
 
 async def test_the_broker_files_of_this_run_hold_its_subjects(world, broker, servers):
     """Positive control of the search through the store: what is in clear there is found there."""
+    if not broker_files(servers) or not server_logs(servers):
+        pytest.skip("the servers' files are not where this test looks for them")
     settings = pass_settings(ToldJudge())
     async with working(world, broker, settings, roles={"relay"}):
         await world.remember("Deploys go to Hetzner")
