@@ -101,7 +101,19 @@ class DataFolder:
     def contents(self) -> list[Path]:
         """Everything the servers put into the directory, as far as it exists."""
         names = (
-            *("secrets", "pg", "js", "run", "ports", "logs", "placement.json", "nats.conf", "nats.port", "hold"),
+            *(
+                "secrets",
+                "pg",
+                "js",
+                "run",
+                "ports",
+                "logs",
+                "placement.json",
+                "nats.conf",
+                "nats.port",
+                "hold",
+                "worker.json",
+            ),
             *("state.json", "failure.json", "supervisor.lock", "clients.lock", "start.lock", "cluster.lock"),
         )
         drafts = [*self.root.glob("pg.partial-*"), *self.root.glob(".*.*.*")]
