@@ -107,13 +107,15 @@ def evolve(state: Memory | None, event: e.Event, *, stream: UUID, version: int, 
         raise ValueError(f"stream {stream} does not begin with memory.remembered")
     state = replace(state, version=version)
     moved = replace(state, state_version=state.state_version + 1)
+    # Never back: a memory may have been said a moment ahead of the log's clock.
+    fresh_at = max(state.fresh_at, recorded_at)
     match event:
         case e.MemorySuperseded():
             return replace(moved, successor=event.successor, edge=event.edge)
         case e.MemoryMoved():
-            return replace(moved, scope=event.scope, project=event.project, tags=event.tags, fresh_at=recorded_at)
+            return replace(moved, scope=event.scope, project=event.project, tags=event.tags, fresh_at=fresh_at)
         case e.MemoryReaffirmed():
-            return replace(state, fresh_at=recorded_at)
+            return replace(state, fresh_at=fresh_at)
         case e.MemoryArchived():
             return replace(moved, archived=True)
         case e.MemoryRestored():

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from . import demo, doctoring, passes, proposals, reading, review, servers, settings, views, writing
+from . import auditing, demo, doctoring, passes, proposals, reading, review, servers, settings, views, writing
 from .options import epilog
 from .session import Session
 
@@ -70,6 +70,7 @@ proposals.register(app)
 review.register(app)
 servers.register(app)
 views.register(app)
+auditing.register(app)
 settings.register(app)
 doctoring.register(app)
 demo.register(app)

@@ -342,7 +342,7 @@ class Told:
         said = self.memories[one]
         held, at = said.holds, (said.scope, said.text)
         if isinstance(event, e.MemoryReaffirmed | e.MemoryMoved):
-            said.fresh_at = recorded.recorded_at
+            said.fresh_at = max(said.fresh_at, recorded.recorded_at)
         if not isinstance(event, e.MemoryReaffirmed):
             said.state_version += 1
         match event:

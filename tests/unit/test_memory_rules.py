@@ -258,7 +258,6 @@ def test_only_a_live_memory_is_reaffirmed(ending):
     given_events(ending).when(REAFFIRM).then_refused("cannot be reaffirmed")
 
 
-@pytest.mark.xfail(strict=True, reason="a move or reaffirmation soon after an occurred_at ahead of the clock")
 @pytest.mark.parametrize("touch", [REAFFIRM, MOVE])
 def test_freshness_never_moves_back(touch):
     """Behaviour.md 1.12: freshness is the greater of both times."""

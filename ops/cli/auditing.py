@@ -1,0 +1,106 @@
+"""Audit: does the log still say what was written, and a checkpoint that proves it later."""
+
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from .options import add
+from .session import Json, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from ...streams.audit import Report
+
+_SAYS = {
+    "row_altered": "the row at position {position} was altered",
+    "rows_do_not_fit_their_root": "the rows of the commit that ends at {commit} are not those it was made of",
+    "position_missing": "the row at position {position} is missing",
+    "root_missing": "the row at position {position} was added behind the log's back",
+    "head_differs": "the log ends elsewhere than its head says, at position {position}",
+    "checkpoint_differs": "at position {position} the log says something else than the checkpoint",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    audit = typer.Typer(help="Prove that the log still says what was written.", no_args_is_help=True)
+    add(
+        audit,
+        verify,
+        "lethelog audit verify",
+        "lethelog audit verify --checkpoint march.json --json",
+        "lethelog audit verify --from 120000",
+    )
+    add(audit, checkpoint, "lethelog audit checkpoint march.json")
+    app.add_typer(audit, name="audit", rich_help_panel="Run")
+
+
+def verify(
+    context: typer.Context,
+    since: Annotated[
+        int, typer.Option("--from", min=0, metavar="POSITION", help="Start after the commit that holds this.")
+    ] = 0,
+    file: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", metavar="FILE", help="Also hold the log against this checkpoint."),
+    ] = None,
+    json_only: Json = False,
+) -> None:
+    """Recompute the hash chain over every stored byte. Exit 1 where something does not fit, and say where."""
+    from ...streams import audit
+
+    session = Session.of(context, json_only)
+    known = audit.Checkpoint.read(file) if file is not None else None
+    with session.open() as memory, _progress(session) as report:
+        database = memory.asyncio.engine.database
+        found = memory.run(audit.verify(database, since=since, known=known, report=report))
+    printer = session.printer
+    if printer.json_only:
+        printer.document({"intact": found.intact, **asdict(found)})
+    elif found.finding is None:
+        printer.line(
+            Text("intact", "green"),
+            f" {found.events} events in {found.commits} commits, up to position {found.upto}",
+        )
+    else:
+        says = _SAYS[found.finding.problem].format(**asdict(found.finding))
+        printer.line(Text("not intact", "red"), f" {says}")
+    if not found.intact:
+        raise typer.Exit(1)
+
+
+def checkpoint(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; keep it elsewhere.")],
+    json_only: Json = False,
+) -> None:
+    """Write down what the log says now. Kept outside the database, it shows later that nothing before changed."""
+    from ...streams import audit
+
+    session = Session.of(context, json_only)
+    with session.open() as memory:
+        made = memory.run(audit.checkpoint(memory.asyncio.engine.database))
+    made.write(file)
+    printer = session.printer
+    if printer.json_only:
+        printer.document(asdict(made))
+    else:
+        printer.line(Text("written", "green"), f" {file}: position {made.position}, root {made.chain[:16]}…")
+
+
+@contextmanager
+def _progress(session: Session) -> "Generator[Report]":
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    if not session.printer.watched:
+        yield lambda _done, _of: None
+        return
+    columns = (TextColumn("verifying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=session.printer.err, transient=True) as bar:
+        task = bar.add_task("verifying", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
