@@ -31,6 +31,14 @@ from .views import (
 T = TypeVar("T")
 
 
+async def _end_tasks() -> None:
+    """Cancel what still runs in this loop: a library's task must not be left to die with it."""
+    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
+
+
 class BackgroundLoop:
     """An event loop in a daemon thread, and the bridge to it."""
 
@@ -52,6 +60,7 @@ class BackgroundLoop:
         """Stop the loop and wait for its thread."""
         if self._loop.is_closed():
             return
+        asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())

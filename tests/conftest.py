@@ -8,11 +8,16 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from lethelog.ops.migrations import migrate
 from lethelog.streams.database import Database
 from lethelog.streams.log import Log
 from lethelog.streams.reader import LogTail
 from lethelog.streams.vault import Vault
+
+# How fast examples are made says something about the machine, and nothing about the promise.
+settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any-machine")
 
 
 @dataclass(frozen=True)

@@ -91,11 +91,13 @@ def _record(
 
 
 def _told_apart(records: list[Record]) -> list[Record]:
-    """Records with a text of their own: where several share one, as some PEPs share an abstract with their
-    successor, the title goes in front. The same text would be the same memory."""
+    """Records with a text of their own, since the same text would be the same memory.
+
+    Where several share one, as some PEPs share an abstract with their successor, each gets its id in front.
+    """
     shared = Counter(normalised(record.content) for record in records)
     return [
-        replace(record, content=f"{record.topic}\n{record.content}")
+        replace(record, content=f"{record.id}\n{record.content}")
         if shared[normalised(record.content)] > 1
         else record
         for record in records
