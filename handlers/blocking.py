@@ -36,7 +36,9 @@ async def _end_tasks() -> None:
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     for task in left:
         task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+    if left:
+        # One that does not end when it is told to must not keep the program from ending.
+        await asyncio.wait(left, timeout=5)
 
 
 class BackgroundLoop:
