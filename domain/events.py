@@ -9,10 +9,10 @@ Identifiers are opaque ids from the directory, never outside names (design.md 3)
 """
 
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from .fields import Edge, MemoryType, Producer, Trust
 from .judging import Action
@@ -220,6 +220,13 @@ class Judgment(Event):
     """The sentence the verdict rests on; sealed under the memory it was read in."""
 
     SEALED_FOR: ClassVar[dict[str, str]] = {"quote": "evidence_memory"}
+
+    @model_validator(mode="after")
+    def _related_stands_where_it_must(self) -> Self:
+        """A related memory stands exactly on supersede and conflict (A26)."""
+        if (self.action in ("supersede", "conflict")) != (self.related_id is not None):
+            raise ValueError(f"related_id must {'not ' if self.related_id else ''}be given for {self.action}")
+        return self
 
 
 class VerdictRecorded(Judgment):

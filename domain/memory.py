@@ -4,7 +4,7 @@ behaviour.md 1.1, 1.5, 1.8, 1.9 and settlements 4, 5, 16. A state is built by `e
 the ``decide_…`` functions say what follows from a command, or raise `Conflict`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -411,9 +411,7 @@ def _refuse_unless_live(state: Memory, what: str) -> None:
     )
 
 
-def fold(
-    events: Iterable[tuple[e.Event, int, datetime]] | Sequence[tuple[e.Event, int, datetime]], stream: UUID
-) -> Memory | None:
+def fold(events: Iterable[tuple[e.Event, int, datetime]], stream: UUID) -> Memory | None:
     """The state of a stream from (event, version, recorded_at) in order."""
     state: Memory | None = None
     for event, version, recorded_at in events:

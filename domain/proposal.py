@@ -10,7 +10,7 @@ from typing import Literal
 from uuid import UUID
 
 from . import events as e
-from .errors import Conflict, InvalidInput, StaleProposal
+from .errors import Conflict, StaleProposal
 from .judging import Action
 from .memory import Memory, decide_archive, decide_supersede
 
@@ -60,12 +60,6 @@ def evolve_proposal(
             return replace(state, status="withdrawn")
         case _:
             return state
-
-
-def check_related(action: Action, related_id: UUID | None) -> None:
-    """A related memory stands exactly on supersede and conflict (A26)."""
-    if (action in ("supersede", "conflict")) != (related_id is not None):
-        raise InvalidInput("related_id", f"must {'not ' if related_id else ''}be given for {action}")
 
 
 def changed_since(proposal: Proposal, memories: Mapping[UUID, Memory]) -> dict[UUID, tuple[int, int]]:

@@ -26,7 +26,12 @@ class Settings(BaseSettings):
     """The settings of one process. Field ``x`` is ``LETHELOG_X`` in the environment and ``x`` in the file."""
 
     model_config = SettingsConfigDict(
-        env_prefix="LETHELOG_", extra="forbid", frozen=True, hide_input_in_errors=True, env_ignore_empty=True
+        env_prefix="LETHELOG_",
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        env_ignore_empty=True,
+        use_attribute_docstrings=True,
     )
 
     data_dir: Path = Field(default_factory=default_data_dir)
@@ -47,30 +52,52 @@ class Settings(BaseSettings):
     embedder: str = Field(default_factory=default_embedder)
     """``wordllama``, ``minilm``, ``fastembed[:MODEL]`` or ``openai``."""
     embedder_url: str | None = None
+    """Base URL of an OpenAI-compatible endpoint."""
     embedder_model: str | None = None
+    """Model asked for there."""
     embedder_key: SecretStr | None = None
+    """Its bearer key."""
     embedder_dimensions: int | None = None
+    """Length of its vectors, where the server needs to be told."""
 
     judge: Literal["stated", "systemone", "none"] = "stated"
+    """Who judges: the local rule, a decision model, or nobody."""
     judge_url: str | None = None
+    """Base URL of the decision model."""
     judge_model: str | None = None
+    """The pinned model id that is sent."""
     judge_key: SecretStr | None = None
+    """Its bearer key."""
     judge_path: str | None = None
+    """Path of the route, where it is not ``/v1/systemone``."""
     judge_answers_as: str = ""
     """Further exact ids under which the server may name the model, separated by commas."""
     judge_allow_unpinned: bool = False
+    """Accept a moving model id such as ``jev-latest``."""
     judge_allow_plain_http: bool = False
+    """Send the key without TLS to another machine."""
     judge_permute: bool = True
+    """Ask each item in two orders."""
     judge_items_per_call: int = 1
+    """Items that share one call; part of the judge's identity."""
     judge_timeout: float = 10.0
+    """Seconds for one attempt."""
     judge_deadline: float = 30.0
+    """Seconds for one decision in all."""
     judge_attempts: int = 3
+    """Attempts of one decision."""
     judge_max_wait: float = 10.0
+    """Longest pause between attempts, in seconds."""
     judge_max_reply_bytes: int = 1_048_576
+    """A longer reply is refused."""
     judge_max_state_chars: int | None = None
+    """Characters of one call, where the model takes fewer."""
     judge_max_questions: int | None = None
+    """Questions of one call, where the model takes fewer."""
     judge_extra_body: dict[str, Any] = {}
+    """JSON that is added to each request."""
     judge_headers: dict[str, str] = Field(default_factory=dict[str, str], repr=False)
+    """Headers that are added to each request, as JSON."""
     judge_thresholds: Path | None = None
     """A file of thresholds selected for exactly this judge."""
     judge_starting_values: bool = False

@@ -138,12 +138,13 @@ class Rebuilder:
 
     async def _switch_over(self, runner: ProjectionRunner, schema: str) -> int:
         async with self._database.transaction() as connection:
+            # For every lock it takes, so that nobody stands in line behind it and Ctrl-C never waits for a lock.
+            await connection.execute("set local lock_timeout = '500ms'")
             await create_schema(connection, LIVE_SCHEMA)
             await connection.execute(
                 f"select 1 from {LIVE_SCHEMA}.tracking where name = %s for update", (self._projection.name,)
             )
             position = await runner.catch_up(await self._log.head())
-            await connection.execute("set local lock_timeout = '500ms'")
             await self._switch(connection, schema, position)
         return position
 

@@ -1,21 +1,25 @@
 """The forgetting pass over a real broker (behaviour.md 1.16, settlements 6 to 13)."""
 
 import asyncio
+import json
 from datetime import timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import nats
 import psycopg
 import pytest
-from lethelog.domain.errors import Conflict, InvalidInput, Misconfigured, NotFound, StaleProposal
+from lethelog.domain import events as e
+from lethelog.domain.errors import Conflict, Misconfigured, NotFound, StaleProposal
 from lethelog.domain.judging import NoVerdict, PairItem
 from lethelog.domain.policy import ForgettingPolicy
-from lethelog.domain.proposal import check_related
 from lethelog.domain.thresholds import no_thresholds
 from lethelog.handlers.forgetting.requesting import Passes, due_at
 from lethelog.handlers.workers import Workers
 
 from .passes import ToldJudge, finish, keep, old, pass_settings, run_pass, sure, working
+
+SAMPLES = Path(__file__).parents[1] / "unit" / "event_samples"
 
 
 async def queue(world, **query):
@@ -71,13 +75,15 @@ async def test_a25_a_pair_conflict_stands_on_the_older_memory_and_names_the_newe
     assert (await world.get(older), await world.get(newer)) == before
 
 
-def test_a26_a_related_memory_stands_exactly_on_supersede_and_conflict():
-    """A26."""
-    with pytest.raises(InvalidInput):
-        check_related("archive", uuid4())
-    with pytest.raises(InvalidInput):
-        check_related("supersede", None)
-    check_related("conflict", uuid4())
+@pytest.mark.parametrize(
+    ("action", "related"), [("archive", uuid4()), ("keep", uuid4()), ("supersede", None), ("conflict", None)]
+)
+def test_a26_a_related_memory_stands_exactly_on_supersede_and_conflict(action, related):
+    """A26: such a verdict, proposal or dismissal cannot even be made."""
+    fields = json.loads((SAMPLES / "verdict.recorded.1.json").read_text())
+    assert e.VerdictRecorded.model_validate(fields).related_id is not None
+    with pytest.raises(ValueError, match="related_id must"):
+        e.VerdictRecorded.model_validate(fields | {"action": action, "related_id": related})
 
 
 async def test_a26_the_queue_itself_refuses_a_row_that_breaks_that_rule(judging_world, broker, database_url):
@@ -537,6 +543,40 @@ async def test_f21_a_pinned_memory_gets_only_a_conflict(judging_world, broker):
     offered = [list(item.options) for request in judge.calls for item in request.items]
     assert offered == [["keep_both", "conflict"]]
     assert await queue(world) == () and (await world.get(allergy)).status == "active"
+
+
+async def test_f18_a_contradiction_keeps_both_sides_and_asks_a_person(judging_world, broker):
+    """F18: nothing is removed, a conflict is raised, and saying the second thing again changes nothing."""
+    world = judging_world
+    loves = await old(world, "Loves sea urchin", days=20, memory_type="preference")
+    hates = await old(world, "Cannot stand sea urchin", days=10, memory_type="preference")
+    done = await run_pass(world, broker, ToldJudge(sure("conflict")))
+    assert done.proposed == {"conflict": 1}
+    head = await world.engine.log.head()
+    assert await world.remember("Cannot stand sea urchin", memory_type="preference") == hates
+    assert await world.engine.log.head() == head
+    assert [(await world.get(one)).status for one in (loves, hates)] == ["active", "active"]
+
+
+async def test_f22_recurring_events_stay_apart_and_different_entities_are_only_ever_asked_about(
+    judging_world, broker
+):
+    """F22: four stand-ups stay four, whatever the judge would say; a pair becomes a question, never a merge."""
+    world = judging_world
+    standups = [
+        await old(world, f"Weekly standup {n} March: all green", days=60 - n, memory_type="event")
+        for n in (1, 8, 15, 22)
+    ]
+    people = [
+        await old(world, "Lena is CEO of Brunt", days=50, memory_type="fact"),
+        await old(world, "Omar is CTO of Brunt", days=45, memory_type="fact"),
+    ]
+    judge = ToldJudge(sure("conflict"))
+    await run_pass(world, broker, judge)
+    assert judge.judged == {people[0]}
+    assert [p.action for p in await queue(world)] == ["conflict"]
+    views = await world.reading.get(world.caller, {"ids": [*standups, *people]})
+    assert [view.status for view in views] == ["active"] * 6
 
 
 async def test_workers_close_cleanly_while_a_judge_is_held(judging_world, broker):
