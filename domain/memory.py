@@ -4,7 +4,6 @@ behaviour.md 1.1, 1.5, 1.8, 1.9 and settlements 4, 5, 16. A state is built by `e
 the ``decide_…`` functions say what follows from a command, or raise `Conflict`.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -409,11 +408,3 @@ def _refuse_unless_live(state: Memory, what: str) -> None:
         current_version=state.state_version,
         successor=state.successor,
     )
-
-
-def fold(events: Iterable[tuple[e.Event, int, datetime]], stream: UUID) -> Memory | None:
-    """The state of a stream from (event, version, recorded_at) in order."""
-    state: Memory | None = None
-    for event, version, recorded_at in events:
-        state = evolve(state, event, stream=stream, version=version, recorded_at=recorded_at)
-    return state

@@ -46,7 +46,6 @@ class _Plan:
     subject: UUID
     events: Sequence[NewEvent]
     claims: Sequence[Claim]
-    after: Memory
     new_keys: frozenset[UUID] = frozenset()
 
 
@@ -103,7 +102,9 @@ class MemoryCommands:
                 trust=caller.trust,
                 refuted_memory=holders.refuted,
             )
-            if holders.content not in (None, before.id):
+            if holders.content not in (None, before.id) and not await self._expired(
+                caller.tenant, holders.content
+            ):
                 raise Conflict(
                     f"memory {holders.content} already says this in scope {scope}; "
                     "archive this one instead, or revise that one",
@@ -115,7 +116,6 @@ class MemoryCommands:
             claims = await texts.of_change(before, closed, handed_to=successor_id if same_text else None)
             if not same_text:
                 claims = [*texts.of_new(successor_id, scope, command.content, holders), *claims]
-            after = _fold(of_successor, successor_id, now)
             return _Plan(
                 subject=successor_id,
                 events=[
@@ -123,7 +123,6 @@ class MemoryCommands:
                     *_numbered(before.id, before.version, of_predecessor),
                 ],
                 claims=claims,
-                after=after,
                 new_keys=frozenset({successor_id}),
             )
 
@@ -232,7 +231,6 @@ class MemoryCommands:
                 subject=memory_id,
                 events=_numbered(memory_id, 0, events),
                 claims=texts.of_new(memory_id, scope, command.content, holders),
-                after=_fold(events, memory_id, now),
                 new_keys=frozenset({memory_id}),
             )
 
@@ -260,7 +258,6 @@ class MemoryCommands:
                 subject=before.id,
                 events=_numbered(before.id, before.version, events),
                 claims=await texts.of_change(before, after),
-                after=after,
             )
 
         return await self._run(caller, command, retry, attempt)
@@ -359,6 +356,10 @@ class MemoryCommands:
             if not kind:
                 raise NotFound(f"{field}: no memory {one}", field=field, id=one)
 
+    async def _expired(self, tenant: UUID, memory_id: UUID | None) -> bool:
+        """Whether the holder of a text has expired, so that the text is free for another memory (settlement 4)."""
+        return memory_id is not None and (await self.load(tenant, memory_id)).expired(self._engine.clock())
+
     def _check_import(self, caller: Caller, dated: bool) -> None:
         if dated:
             caller.require("memory:import")
@@ -374,10 +375,4 @@ def apply_events(state: Memory, events: Sequence[Event]) -> Memory:
         state = rules.evolve(
             state, event, stream=state.id, version=state.version + 1, recorded_at=state.recorded_at
         )
-    return state
-
-
-def _fold(events: Sequence[Event], stream: UUID, now: Any) -> Memory:
-    state = rules.fold(((event, n, now) for n, event in enumerate(events, 1)), stream)
-    assert state is not None
     return state

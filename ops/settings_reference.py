@@ -14,8 +14,9 @@ from .settings import Settings
 _HEAD = """# Settings
 
 Every setting of a process: `LETHELOG_NAME` in the environment, or `name` in the TOML file that `LETHELOG_CONFIG`
-names; the environment wins. From Python, the same names are arguments of `Memory.local`. A misspelt name in the file
-and a wrong value are refused with the name of the setting. Written by `python -m lethelog.ops.settings_reference`.
+names; the environment wins. From Python, the same names are arguments of `Memory.local`. A misspelt name in the
+file and a wrong value are refused with the name of the setting. Written by
+`python -m lethelog.ops.settings_reference`.
 
 What of a tenant may be forgotten (caps, stale window, budget) is no setting of a process: see
 `lethelog settings show`.

@@ -1,6 +1,7 @@
 """Real servers for the whole run, a fresh database and a broker prefix of its own for every test."""
 
 import os
+import signal
 import uuid
 from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from lethelog.streams.log import Log
 from lethelog.streams.reader import LogTail
 from lethelog.streams.vault import Vault
 
+# A shell that runs the tests in the background has its children ignore Ctrl-C, and so would every command that
+# is started here; whether they heed it must not depend on how the tests were started.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 # How fast examples are made says something about the machine, and nothing about the promise.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")

@@ -256,7 +256,7 @@ class _Terminal:
         os.write(self.master, keys)
 
     def ends(self) -> int:
-        deadline = time.monotonic() + 150
+        deadline = time.monotonic() + 60
         while self.process.poll() is None and time.monotonic() < deadline:
             if select.select([self.master], [], [], 0.05)[0]:
                 self._said += os.read(self.master, 65_536).decode("utf-8", "replace")

@@ -166,7 +166,7 @@ def test_ctrl_c_during_a_rebuild_leaves_the_live_view_and_no_half_built_one(cli)
         second = cli("rebuild", "memory_history", "--json")
         assert second.status == 1 and second.error["code"] == "conflict"
         rebuild.send_signal(signal.SIGINT)
-        _, said = rebuild.communicate(timeout=150)
+        _, said = rebuild.communicate(timeout=60)
     assert rebuild.returncode == 130 and b"Traceback" not in said, said
     assert "lethelog_rebuild_memory_history" not in _schemas(cli.data_dir)
     assert cli.json("history", one)["entries"]

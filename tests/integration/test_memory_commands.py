@@ -114,6 +114,17 @@ async def test_superseded_and_expired_text_may_be_remembered_again(world):
     assert again.memory.id != short and again.memory.earlier == short
 
 
+async def test_a_memory_may_be_revised_into_the_text_of_one_that_has_expired(world):
+    """Settlement 4: an expired memory keeps nobody out of its text."""
+    await world.remember("wifi code 1", expires_at=world.clock.now + timedelta(days=1))
+    first = await world.remember("wifi code 0")
+    world.clock.forward(days=1)
+    revised = await world.commands.revise(world.caller, {"memory_id": first, "content": "wifi code 1"})
+    assert (revised.memory.status, revised.memory.predecessor) == ("active", first)
+    again = await world.commands.remember(world.caller, {"topic": "t", "content": "wifi code 1"})
+    assert again.memory.id == revised.memory.id
+
+
 async def test_restoring_refuses_while_another_memory_holds_the_text(world):
     first = await world.remember("Uses Vim")
     await world.commands.archive(world.caller, {"memory_id": first})
