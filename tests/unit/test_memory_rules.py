@@ -33,12 +33,21 @@ from lethelog.domain.memory import (
     decide_supersede,
     decide_suppress,
     evolve,
-    fold,
 )
 
 SAMPLES = Path(__file__).parent / "event_samples"
 REPEATABLE = settings(derandomize=True, deadline=None, database=None)
 ONE, OTHER, THIRD, PLAN, ADA = (UUID(int=n) for n in range(1, 6))
+
+
+def fold(events, stream: UUID) -> Memory | None:
+    """The state that (event, version, recorded_at) lead to, in order."""
+    state: Memory | None = None
+    for event, version, recorded_at in events:
+        state = evolve(state, event, stream=stream, version=version, recorded_at=recorded_at)
+    return state
+
+
 T0 = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
