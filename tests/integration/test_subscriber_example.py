@@ -160,6 +160,7 @@ async def stage(log: Log, action: str) -> UUID:
 def staged(memory: UUID, action: str) -> e.ProposalStaged:
     return e.ProposalStaged.model_validate(
         {
+            "related_id": None if action == "archive" else uuid4(),
             "pass_id": uuid4(),
             "ref": "1",
             "rule": "single",
