@@ -19,7 +19,6 @@ from .ids import new_id
 from .payloads import Envelope, RecordedEvent
 from .vault import Vault, WrappedKey
 
-
 APPEND_LOCK = 7283460113
 """The advisory lock under which ``lethelog.append`` takes positions and times, until it is committed."""
 
@@ -207,7 +206,8 @@ class Log:
         """
         async with self._database.transaction() as connection:
             cursor = await connection.execute(
-                "select recorded_at > %(at)s, greatest(recorded_at, clock_timestamp()) < %(at)s from lethelog.head",
+                "select recorded_at > %(at)s, greatest(recorded_at, clock_timestamp()) < %(at)s "
+                "from lethelog.head",
                 {"at": instant},
             )
             row = await cursor.fetchone()

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from uuid import uuid4
 
 import psycopg
@@ -37,7 +38,7 @@ async def test_every_instant_has_the_last_position_recorded_at_or_before_it(log:
     for one in appended:
         assert await log.position_at(one.recorded_at) == one.position
         assert await log.recorded_at(one.position) == one.recorded_at
-    for before, after in zip(appended, appended[1:], strict=False):
+    for before, after in pairwise(appended):
         assert await log.position_at(after.recorded_at - MOMENT) == before.position
         assert before.recorded_at < after.recorded_at
 
