@@ -36,8 +36,9 @@ up: env  ## Start the servers and workers in the background (stop with `make dow
 down: env  ## Stop what `make up` started
 	$(PYTHON) -m lethelog down
 
-bench: env  ## Candidate selection figures; more benchmarks follow
-	$(PYTHON) -m lethelog.ops.eval.candidates $(ARGS)
+bench: env  ## Speed against stock parts, written to docs/reports (ARGS=--quick for a short run)
+	$(PYTHON) -m lethelog bench --json docs/reports/bench.json --chart docs/reports/bench.svg \
+		--report docs/reports/bench.md $(ARGS)
 
 lock: env  ## Bring uv.lock up to date with pyproject.toml
 	$(UV) lock

@@ -89,8 +89,9 @@ class _Waiting:
 class AppendQueue:
     """The writer. Open and use it inside one event loop."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, function: str = "lethelog.append") -> None:
         self._database = database
+        self._statement = call_statement(function)
         self._waiting: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
@@ -187,7 +188,9 @@ class AppendQueue:
     async def _call(self, batch: list[_Waiting]) -> None:
         if self._connection is None:
             self._connection = await self._database.connect()
-        cursor = await self._connection.execute(_CALL, unit_arrays([w.unit for w in batch]), prepare=True)
+        cursor = await self._connection.execute(
+            self._statement, unit_arrays([w.unit for w in batch]), prepare=True
+        )
         for unit, outcome, position, at, detail, subject in await cursor.fetchall():
             number: int = unit
             waiting = batch[number - 1]
@@ -224,16 +227,12 @@ def _fail(waiting: _Waiting, error: Exception) -> None:
 
 
 _TYPES = "uuid bytea bytea uuid int uuid bigint text uuid bytea int text bytea uuid uuid int uuid bytea"
-_CALL = (
-    "select unit, outcome, pos, at, detail, subject from lethelog.append("
-    + ", ".join(f"%b::{kind}[]" for kind in _TYPES.split())
-    + ")"
-)
 
 
-def call_statement() -> str:
+def call_statement(function: str = "lethelog.append") -> str:
     """The statement that appends units; its parameters are `unit_arrays`."""
-    return _CALL
+    parameters = ", ".join(f"%b::{kind}[]" for kind in _TYPES.split())
+    return f"select unit, outcome, pos, at, detail, subject from {function}({parameters})"
 
 
 def unit_arrays(units: Sequence[PreparedUnit]) -> list[list[Any]]:

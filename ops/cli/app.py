@@ -5,7 +5,20 @@ from typing import Annotated
 
 import typer
 
-from . import auditing, demo, doctoring, passes, proposals, reading, review, servers, settings, views, writing
+from . import (
+    auditing,
+    benching,
+    demo,
+    doctoring,
+    passes,
+    proposals,
+    reading,
+    review,
+    servers,
+    settings,
+    views,
+    writing,
+)
 from .options import epilog
 from .session import Session
 
@@ -74,3 +87,4 @@ auditing.register(app)
 settings.register(app)
 doctoring.register(app)
 demo.register(app)
+benching.register(app)

@@ -1,0 +1,1 @@
+"""Speed, measured: each figure beside what it is held against, in one run, taking turns (design.md 11)."""

@@ -1,0 +1,187 @@
+"""Append: what a durable write costs, for many callers at once, for one, and in pages.
+
+Held against the library's own recorder, which is given events that are encoded already and does neither envelope,
+sealing, claims, command keys nor a chain.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from ...handlers.blocking import BackgroundLoop
+from ...streams.database import Database
+from ...streams.log import Appended, Log, Unit
+from ...streams.vault import Vault
+from .bare import BareAppend
+from .bench import Bench
+from .callers import Driven, by_tasks, by_threads, latency
+from .rounds import Turn, alternate
+from .row import Row, Target
+from .sample import Writer
+from .stock import StockRecorder, stored_events
+
+CALLERS = 64
+PAGE = 500
+_WITH_EVERYTHING = "with envelope, sealing, claims, command key and hash chain"
+_STOCK = "the library's PostgresApplicationRecorder"
+
+
+async def many_callers(bench: Bench) -> list[Row]:
+    """64 callers at once: by asyncio, by threads through the bridge, and bare."""
+    driven: dict[str, list[Driven]] = {}
+    rounds = bench.pick(5, 2)
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(bench.servers.database())
+        stock = StockRecorder(url, CALLERS)
+        stack.callback(stock.close)
+        master_key = os.urandom(32)
+        log = await stack.enter_async_context(_log(url, master_key))
+        threaded = await stack.enter_async_context(_threaded_log(url, master_key))
+        bare = await stack.enter_async_context(BareAppend.open(url))
+        writer = Writer()
+
+        def keep(name: str, one: Driven) -> float:
+            driven.setdefault(name, []).append(one)
+            return one.rate()
+
+        async def by_stock() -> float:
+            events = stored_events(bench.pick(1_600, 640))
+            return keep("stock", await by_threads(events, CALLERS, lambda one: stock.append([one])))
+
+        async def by_asyncio() -> float:
+            texts = writer.texts(bench.pick(12_800, 3_840))
+            return keep(
+                "asyncio", await by_tasks(texts, CALLERS, lambda text: _stored(log, writer.remember(text)))
+            )
+
+        async def by_bridge() -> float:
+            texts = writer.texts(bench.pick(6_400, 2_560))
+            loop, behind = threaded
+
+            def once(text: str) -> None:
+                loop.run(_stored(behind, writer.remember(text)))
+
+            return keep("threads", await by_threads(texts, CALLERS, once))
+
+        async def by_bare() -> float:
+            units = bare.units(bench.pick(12_800, 3_840))
+            return keep("bare", await by_tasks(units, CALLERS, bare.append))
+
+        subjects: dict[str, Turn] = {
+            "stock": by_stock,
+            "asyncio": by_asyncio,
+            "threads": by_bridge,
+            "bare": by_bare,
+        }
+        turns = await alternate(subjects, rounds)
+        flush = bench.servers.flush_ms()
+    targets = {"asyncio": 8.0, "threads": 4.0, "bare": 15.0}
+    says = {
+        "asyncio": f"{CALLERS} tasks, one event each, {_WITH_EVERYTHING}",
+        "threads": f"{CALLERS} threads through the bridge, one event each, {_WITH_EVERYTHING}",
+        "bare": f"{CALLERS} tasks, one event each: order, expected version and shared commit only",
+    }
+    return [
+        Row(
+            name=f"append.{CALLERS}.{name}",
+            figure=turns.median(name),
+            unit="events/s",
+            says=says[name],
+            baseline=turns.median("stock"),
+            against=f"{_STOCK}, {CALLERS} threads",
+            target=Target("at least", target),
+            flush_ms=flush,
+            n=sum(len(one.each) for one in driven[name]),
+            spread=turns.spread(name, "stock"),
+            detail={
+                **latency(driven[name][-rounds:]),
+                **{f"baseline {key}": value for key, value in latency(driven["stock"][-rounds:]).items()},
+            },
+        )
+        for name, target in targets.items()
+    ]
+
+
+async def one_caller(bench: Bench) -> list[Row]:
+    """One caller after another: nothing to share a commit with."""
+    return await _one_by_one(bench, page=1, turns=bench.pick(400, 150), rounds=bench.pick(7, 3))
+
+
+async def pages(bench: Bench) -> list[Row]:
+    """One caller with pages of 500 events."""
+    return await _one_by_one(bench, page=PAGE, turns=bench.pick(8, 4), rounds=bench.pick(7, 3))
+
+
+async def _one_by_one(bench: Bench, *, page: int, turns: int, rounds: int) -> list[Row]:
+    driven: dict[str, list[Driven]] = {"stock": [], "own": []}
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(bench.servers.database())
+        stock = StockRecorder(url, 1)
+        stack.callback(stock.close)
+        log = await stack.enter_async_context(_log(url, os.urandom(32)))
+        writer = Writer()
+
+        async def by_stock() -> float:
+            events = [stored_events(page) for _ in range(turns)]
+            one = await by_threads(events, 1, stock.append)
+            driven["stock"].append(one)
+            return one.rate(page)
+
+        async def by_asyncio() -> float:
+            texts = [writer.texts(page) for _ in range(turns)]
+            one = await by_tasks(texts, 1, lambda some: _stored(log, writer.remember(*some)))
+            driven["own"].append(one)
+            return one.rate(page)
+
+        measured = await alternate({"stock": by_stock, "own": by_asyncio}, rounds)
+        flush = bench.servers.flush_ms()
+    what = "one event at a time" if page == 1 else f"pages of {page} events"
+    return [
+        Row(
+            name="append.one" if page == 1 else f"append.page{page}",
+            figure=measured.median("own"),
+            unit="events/s",
+            says=f"one caller, {what}, {_WITH_EVERYTHING}",
+            baseline=measured.median("stock"),
+            against=f"{_STOCK}, one caller, {what}",
+            target=Target("at least", 1.1 if page == 1 else 2.0),
+            flush_ms=flush,
+            n=page * sum(len(one.each) for one in driven["own"]),
+            spread=measured.spread("own", "stock"),
+            detail=latency(driven["own"][-rounds:]),
+        )
+    ]
+
+
+@asynccontextmanager
+async def _log(url: str, master_key: bytes) -> AsyncGenerator[Log]:
+    database = Database(url)
+    await database.open()
+    log = Log(database, Vault(database, master_key))
+    await log.open()
+    try:
+        yield log
+    finally:
+        await log.close()
+        await database.close()
+
+
+@asynccontextmanager
+async def _threaded_log(url: str, master_key: bytes) -> AsyncGenerator[tuple[BackgroundLoop, Log]]:
+    """A log in an event loop of its own, as the blocking door has it."""
+    loop = BackgroundLoop()
+    opened = _log(url, master_key)
+    try:
+        log = await asyncio.to_thread(loop.run, opened.__aenter__())
+        try:
+            yield loop, log
+        finally:
+            await asyncio.to_thread(loop.run, opened.__aexit__(None, None, None))
+    finally:
+        await asyncio.to_thread(loop.close)
+
+
+async def _stored(log: Log, unit: Unit) -> None:
+    outcome = await log.append(unit)
+    assert isinstance(outcome, Appended), outcome

@@ -1,0 +1,20 @@
+"""Every measure there is, in the order they run and are shown."""
+
+from ...domain.errors import InvalidInput
+from . import append
+from .bench import Measure
+
+MEASURES: tuple[Measure, ...] = (
+    Measure("append-64", "append, 64 callers at once", append.many_callers),
+    Measure("append-one", "append, one caller", append.one_caller),
+    Measure("append-pages", "append, pages of 500 events", append.pages),
+)
+
+
+def chosen(names: list[str]) -> tuple[Measure, ...]:
+    """The measures of these names; all where none is named. Raises `InvalidInput`."""
+    known = {one.name for one in MEASURES}
+    for name in names:
+        if name not in known:
+            raise InvalidInput("only", f"{name!r} is no measure", f"There are: {', '.join(sorted(known))}")
+    return tuple(one for one in MEASURES if not names or one.name in names)
