@@ -93,10 +93,13 @@ class MemorySuperseded(Event):
     """A newer memory says it better. ``edge`` tells a correction from an update."""
 
     NAME = "memory.superseded"
+    SCHEMA = 2
 
     successor: UUID
     edge: Edge
     proposal: UUID | None = None
+    held_until: datetime | None = None
+    """From when on the successor holds in its stead; None in schema 1: from the moment it was recorded."""
 
 
 class MemoryMoved(Event):

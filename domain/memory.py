@@ -63,6 +63,8 @@ class Memory:
     earlier: UUID | None
     successor: UUID | None = None
     edge: Edge | None = None
+    held_until: datetime | None = None
+    """Of a superseded memory: from when on its successor holds in its stead."""
     archived: bool = False
     suppressed: bool = False
     refuted: bool = False
@@ -76,6 +78,16 @@ class Memory:
     def expired(self, now: datetime) -> bool:
         """Half-open: a memory is expired from the very instant it expires (F15)."""
         return self.expires_at is not None and self.expires_at <= now
+
+    @property
+    def begins(self) -> datetime:
+        """From when on it holds, as far as anybody said."""
+        return self.valid_from or self.occurred_at
+
+    def held(self, instant: datetime) -> bool:
+        """Whether it was true then: from its beginning, and no more from the instant it ends or is superseded."""
+        ends = [end for end in (self.valid_to, self.held_until) if end is not None]
+        return self.begins <= instant and all(instant < end for end in ends)
 
     def retrievable(self, now: datetime) -> bool:
         """What read paths may show unasked; superseded ones pass here and are ranked last (settlement 15)."""
@@ -110,7 +122,8 @@ def evolve(state: Memory | None, event: e.Event, *, stream: UUID, version: int, 
     fresh_at = max(state.fresh_at, recorded_at)
     match event:
         case e.MemorySuperseded():
-            return replace(moved, successor=event.successor, edge=event.edge)
+            held_until = max(state.begins, event.held_until or recorded_at)
+            return replace(moved, successor=event.successor, edge=event.edge, held_until=held_until)
         case e.MemoryMoved():
             return replace(moved, scope=event.scope, project=event.project, tags=event.tags, fresh_at=fresh_at)
         case e.MemoryReaffirmed():
@@ -186,6 +199,8 @@ def decide_remember(
     refuted_memory: UUID | None = None,
 ) -> list[e.Event]:
     """A new memory; quarantined at once where its text is that of a refuted one (settlement 4, F09)."""
+    occurred_at = check_occurred_at(command.occurred_at, now)
+    _check_end(command, occurred_at)
     events: list[e.Event] = [
         e.MemoryRemembered(
             memory_type=command.memory_type,
@@ -204,7 +219,7 @@ def decide_remember(
             trust=command.trust or trust,
             core=command.core,
             pinned=command.pinned,
-            occurred_at=check_occurred_at(command.occurred_at, now),
+            occurred_at=occurred_at,
             valid_from=command.valid_from,
             valid_to=command.valid_to,
             expires_at=command.expires_at,
@@ -234,6 +249,8 @@ def decide_revise(
     """
     check_version(predecessor, command.expected_version)
     _refuse_if_closed(predecessor, "revised")
+    occurred_at = check_occurred_at(command.occurred_at, now)
+    _check_end(command, occurred_at)
     before = predecessor.owners
     given = resolved.owners
     successor = e.MemoryRemembered(
@@ -253,7 +270,7 @@ def decide_revise(
         trust=command.trust or trust,
         core=command.core or predecessor.core,
         pinned=command.pinned or predecessor.pinned,
-        occurred_at=check_occurred_at(command.occurred_at, now),
+        occurred_at=occurred_at,
         valid_from=command.valid_from,
         valid_to=command.valid_to,
         expires_at=command.expires_at,
@@ -269,7 +286,8 @@ def decide_revise(
             memory_id=predecessor.id,
             refuted_memory=refuted_memory,
         )
-    return of_successor, [e.MemorySuperseded(successor=successor_id, edge=command.edge)]
+    held_until = max(predecessor.begins, command.valid_from or occurred_at)
+    return of_successor, [e.MemorySuperseded(successor=successor_id, edge=command.edge, held_until=held_until)]
 
 
 def decide_move(state: Memory, command: c.Move, project: UUID | None) -> list[e.Event]:
@@ -331,7 +349,8 @@ def decide_supersede(older: Memory, newer: Memory, proposal: UUID) -> list[e.Eve
         if side.memory_type == "event":
             raise Conflict("an event is never superseded through a proposal", memory_id=side.id)
         _refuse_unless_live(side, "part of a supersession")
-    return [e.MemorySuperseded(successor=newer.id, edge="supersedes", proposal=proposal)]
+    held_until = max(older.begins, newer.begins)
+    return [e.MemorySuperseded(successor=newer.id, edge="supersedes", proposal=proposal, held_until=held_until)]
 
 
 def decide_suppress(state: Memory, *, plan_id: UUID, approver: UUID, reason: str) -> list[e.Event]:
@@ -382,6 +401,12 @@ def check_occurred_at(given: datetime | None, now: datetime) -> datetime:
             "occurred_at", "lies in the future", "Use valid_from for something that will hold later"
         )
     return given
+
+
+def _check_end(command: c.Remember | c.RememberImported | c.Revise, occurred_at: datetime) -> None:
+    """Refuse an end before the beginning, which would make a memory that never held."""
+    if command.valid_to is not None and command.valid_from is None and command.valid_to < occurred_at:
+        raise InvalidInput("valid_to", "lies before the memory begins to hold", "Say since when with valid_from")
 
 
 def _refuse_if_erased(state: Memory) -> None:

@@ -10,7 +10,13 @@ from typing import Any
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
-UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType({})
+
+def _superseded_from_1(fields: dict[str, Any]) -> dict[str, Any]:
+    """Schema 1 did not say until when the older memory held; then it held until this was recorded."""
+    return {**fields, "held_until": None}
+
+
+UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType({("memory.superseded", 1): _superseded_from_1})
 """(stored name, schema it reads) -> step to the next schema."""
 
 

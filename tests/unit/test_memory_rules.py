@@ -168,7 +168,8 @@ def test_revising_writes_a_successor_and_closes_the_predecessor_together():
     [successor] = of_successor
     assert isinstance(successor, e.MemoryRemembered)
     assert (successor.predecessor, successor.edge, successor.content) == (ONE, "updates", "Deploys go to Fly.io")
-    assert of_predecessor == [e.MemorySuperseded(successor=OTHER, edge="updates")]
+    said_at = T0 + timedelta(days=1)
+    assert of_predecessor == [e.MemorySuperseded(successor=OTHER, edge="updates", held_until=said_at)]
 
 
 def test_a_successor_inherits_filing_owners_and_topic_and_takes_what_is_given():
@@ -206,6 +207,84 @@ def test_a_successor_begins_its_own_validity_and_freshness():
     assert fold([(successor, 1, T0)], OTHER).fresh_at == successor.occurred_at  # type: ignore[union-attr]
 
 
+# --- what was true when ------------------------------------------------------------------------------------------
+
+DAY = timedelta(days=1)
+MOMENT = timedelta(microseconds=1)
+
+
+def held_on(state: Memory, first: int = -3, last: int = 9) -> list[int]:
+    """The days, counted from T0, on which a memory held."""
+    return [day for day in range(first, last) if state.held(T0 + day * DAY)]
+
+
+@pytest.mark.parametrize(
+    ("said", "days"),
+    [
+        ({}, [0, 1, 2, 3, 4, 5, 6, 7, 8]),
+        ({"valid_from": T0 + 2 * DAY}, [2, 3, 4, 5, 6, 7, 8]),
+        ({"valid_from": T0 - 2 * DAY, "valid_to": T0 + DAY}, [-2, -1, 0]),
+        ({"valid_to": T0 + 2 * DAY}, [0, 1]),
+        ({"valid_from": T0, "valid_to": T0}, []),
+    ],
+)
+def test_a_memory_holds_from_its_beginning_and_no_more_at_its_end(said, days):
+    state = Sentence((remembered(**said),)).state
+    assert held_on(state) == days
+    if days:
+        assert not state.held(state.begins - MOMENT) and state.held(state.begins)
+
+
+@pytest.mark.parametrize(
+    ("said", "later", "days"),
+    [
+        ({}, {}, [0]),
+        ({}, {"occurred_at": T0 + DAY / 2, "valid_from": T0 + 3 * DAY}, [0, 1, 2]),
+        ({"valid_from": T0 + 2 * DAY}, {}, []),
+        ({"valid_to": T0 + 6 * DAY}, {"valid_from": T0 + 3 * DAY}, [0, 1, 2]),
+        ({"valid_to": T0 + 2 * DAY}, {"valid_from": T0 + 3 * DAY}, [0, 1]),
+    ],
+)
+def test_a_superseded_memory_held_until_its_successor_begins(said, later, days):
+    state = Sentence((remembered(**said),)).state
+    _, [superseded] = revised(state, parse(c.Revise, {"memory_id": ONE, "content": "x", **later}))
+    assert held_on(Sentence((remembered(**said), superseded)).state) == days
+
+
+def test_f20_the_older_side_of_an_accepted_proposal_held_until_the_newer_one_was_said():
+    arrived_late = replace(given_events().state, recorded_at=T0 + 9 * DAY)
+    newer = replace(given_events().state, id=OTHER, occurred_at=T0 + 4 * DAY)
+    [superseded] = decide_supersede(arrived_late, newer, PLAN)
+    assert held_on(given_events(superseded).state) == [0, 1, 2, 3]
+
+
+def test_a_supersession_that_does_not_say_until_when_counts_from_its_recording():
+    """Schema 1."""
+    state = given_events(SUPERSEDED).state
+    assert state.held_until == T0 + timedelta(minutes=2)
+    early = Sentence((remembered(valid_from=T0 + DAY), SUPERSEDED)).state
+    assert early.held_until == early.begins and held_on(early) == []
+
+
+@pytest.mark.parametrize("command", [c.Remember, c.Revise])
+def test_an_end_before_the_beginning_is_refused(command):
+    fields: dict[str, Any] = {"content": "x", "valid_to": T0 - DAY}
+    fields |= {"memory_id": ONE} if command is c.Revise else {"topic": "t"}
+
+    def decided(**more: Any) -> e.Event:
+        asked = parse(command, fields | more)
+        if isinstance(asked, c.Revise):
+            return revised(given_events().state, asked)[0][0]
+        return decide_remember(asked, NOTHING_RESOLVED, T0, producer="user", trust="user")[0]
+
+    with pytest.raises(InvalidInput) as refused:
+        decided()
+    assert refused.value.field == "valid_to"
+    for said in ({"valid_from": T0 - 2 * DAY}, {"occurred_at": T0 - 2 * DAY}):
+        event = decided(**said)
+        assert isinstance(event, e.MemoryRemembered) and event.valid_to == T0 - DAY
+
+
 def test_a3_a_superseded_memory_is_not_revised_and_the_answer_names_its_successor():
     outcome = given_events(SUPERSEDED).when(REVISE)
     outcome.then_refused("superseded", str(OTHER))
@@ -214,7 +293,7 @@ def test_a3_a_superseded_memory_is_not_revised_and_the_answer_names_its_successo
 
 def test_an_archived_memory_may_be_revised_and_is_superseded_then():
     outcome = given_events(ARCHIVED).when(REVISE)
-    assert outcome.events[-1] == e.MemorySuperseded(successor=OTHER, edge="supersedes")
+    assert outcome.events[-1] == SUPERSEDED.model_copy(update={"held_until": T0 + timedelta(days=1)})
     assert given_events(ARCHIVED, SUPERSEDED).state.status(T0) == "superseded"
 
 
@@ -339,7 +418,7 @@ def test_an_event_is_never_superseded_through_a_proposal_on_either_side():
         with pytest.raises(Conflict, match="event"):
             decide_supersede(older, newer, PLAN)
     assert decide_supersede(given_events().state, decision, PLAN) == [
-        e.MemorySuperseded(successor=OTHER, edge="supersedes", proposal=PLAN)
+        e.MemorySuperseded(successor=OTHER, edge="supersedes", proposal=PLAN, held_until=T0)
     ]
 
 
