@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
-from ..projections.rebuild import Comparison, Report, silent
+from ..projections.rebuild import Comparison, Rebuilt, Report, silent
 from .arguments import AnyId, FilterFields, ProposalFields, RememberFields, ReviseFields
 from .memory import AsyncMemory
 from .views import (
@@ -242,9 +242,13 @@ class BlockingMemory:
         """See `AsyncMemory.set_policy`."""
         return self.run(self.asyncio.set_policy(changes))
 
-    def rebuild(self, name: str, report: Report = silent) -> int:
+    def rebuild(self, name: str, report: Report = silent) -> Rebuilt:
         """See `AsyncMemory.rebuild`."""
         return self.run(self.asyncio.rebuild(name, report))
+
+    def cancel_rebuild(self, name: str) -> bool:
+        """See `AsyncMemory.cancel_rebuild`."""
+        return self.run(self.asyncio.cancel_rebuild(name))
 
     def compare(self, name: str, report: Report = silent) -> Comparison:
         """See `AsyncMemory.compare`."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 from ..domain.errors import InvalidInput, NotCaughtUp
-from ..projections.rebuild import Comparison, Rebuilder, Report, silent
+from ..projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
 from .arguments import AnyId, FilterFields, ProposalFields, RememberFields, ReviseFields, topic_of
 from .caller import Caller
 from .engine import Engine
@@ -260,9 +260,13 @@ class AsyncMemory:
         self.position = max(self.position, position)
         return await self.settings()
 
-    async def rebuild(self, name: str, report: Report = silent) -> int:
-        """Build a read model anew from the log and switch to it; returns the position."""
+    async def rebuild(self, name: str, report: Report = silent) -> Rebuilt:
+        """Build a read model anew from the log and switch to it; goes on with what a broken off rebuild left."""
         return await self._rebuilder(name).rebuild(report)
+
+    async def cancel_rebuild(self, name: str) -> bool:
+        """Drop what a rebuild that was broken off has built; False where there is nothing."""
+        return bool(await self._rebuilder(name).cancel())
 
     async def compare(self, name: str, report: Report = silent) -> Comparison:
         """Hold a read model against its rebuild."""

@@ -1,6 +1,7 @@
 """Reads: search, get, list, history. All go through one filter and one retrievable predicate."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -9,11 +10,12 @@ from pydantic import BeforeValidator, Field, StringConstraints
 from ..domain.errors import InvalidInput, NotFound, WrongKind
 from ..domain.fields import Id, Input, Instant, MemoryType, Name, Scope, Tags, parse
 from ..projections.filters import MemoryFilter
+from ..projections.generations import read_models
 from ..projections.memory_history import MemoryHistory
-from ..projections.projection import LIVE_SCHEMA
 from ..projections.rows import list_rows, read_rows
 from ..projections.runner import wait_for
 from ..projections.search import Search
+from ..streams.database import Connection
 from ..streams.directory import NameKind
 from .caller import Caller
 from .cursors import make_cursor, read_cursor
@@ -88,13 +90,13 @@ class HistoryQuery(Input):
 
 
 class Reading:
-    """Reads for one caller's tenant, from one set of read models."""
+    """Reads for one caller's tenant, from the current read models or from copies in the schema ``scratch``."""
 
-    def __init__(self, engine: Engine, *, schema: str = LIVE_SCHEMA) -> None:
+    def __init__(self, engine: Engine, *, scratch: str | None = None) -> None:
         self._engine = engine
-        self._schema = schema
+        self._scratch = scratch
         self._search = (
-            engine.search if schema == LIVE_SCHEMA else Search(engine.database, engine.embedder, schema=schema)
+            engine.search if scratch is None else Search(engine.database, engine.embedder, scratch=scratch)
         )
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchResult:
@@ -132,8 +134,8 @@ class Reading:
             return MemoryPage(memories=(), total=0)
         asked = query.model_dump(exclude={"cursor", "limit", "after"})
         beyond = read_cursor(query.cursor, asked) if query.cursor is not None else None
-        async with self._engine.database.transaction() as connection:
-            rows, total = await list_rows(connection, matching, query.limit + 1, beyond, self._schema)
+        async with self._read_models() as connection:
+            rows, total = await list_rows(connection, matching, query.limit + 1, beyond)
         page = rows[: query.limit]
         views = await present_rows(self._engine, caller.tenant, page, matching.now)
         more = len(rows) > query.limit
@@ -152,8 +154,8 @@ class Reading:
         caller.require("memory:read")
         query = parse(GetQuery, arguments)
         await self._wait("live_memory", query.after)
-        async with self._engine.database.connection() as connection:
-            rows = await read_rows(connection, caller.tenant, query.ids, self._schema)
+        async with self._read_models() as connection:
+            rows = await read_rows(connection, caller.tenant, query.ids)
         await self.refuse_missing(caller.tenant, [one for one in query.ids if one not in rows])
         return tuple(
             await present_rows(self._engine, caller.tenant, [rows[one] for one in query.ids], self._engine.clock())
@@ -164,10 +166,10 @@ class Reading:
         caller.require("memory:read")
         query = parse(HistoryQuery, arguments)
         await self._wait(MemoryHistory.name, query.after)
-        async with self._engine.database.connection() as connection:
+        async with self._read_models() as connection:
             cursor = await connection.execute(
                 "select position, name, event_id, recorded_at, actor_kind, actor_ref, cause, correlation, policy, "
-                f"judge, detail from {self._schema}.memory_history where tenant = %s and memory_id = %s "
+                "judge, detail from memory_history where tenant = %s and memory_id = %s "
                 "order by position",
                 (caller.tenant, query.memory_id),
             )
@@ -212,6 +214,9 @@ class Reading:
             if kind and kind != "memory":
                 raise WrongKind(f"{one} is the id of a {kind}, not of a memory", id=one, kind=kind)
             raise NotFound(f"no memory {one}", memory_id=one)
+
+    def _read_models(self) -> AbstractAsyncContextManager[Connection]:
+        return read_models(self._engine.database, scratch=self._scratch)
 
     async def _wait(self, read_model: str, position: int | None) -> None:
         if position:

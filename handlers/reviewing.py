@@ -14,6 +14,7 @@ from ..domain.fields import CommandKey as KeyText
 from ..domain.fields import Id, Input, Reason, parse
 from ..domain.memory import Memory
 from ..domain.proposal import Proposal
+from ..projections.generations import read_models
 from ..projections.rows import MemoryRow, read_rows
 from ..projections.runner import wait_for
 from ..streams.folding import fold_stream
@@ -79,9 +80,9 @@ class Reviewing:
         asked = query.model_dump(exclude={"cursor", "limit", "after"})
         beyond = read_cursor(query.cursor, asked) if query.cursor is not None else None
         where, values = _where(caller.tenant, query)
-        async with self._engine.database.transaction() as connection:
+        async with read_models(self._engine.database) as connection:
             cursor = await connection.execute(
-                f"select kind, count(*) from lethelog_views.review_queue where {where} group by 1 order by 1",
+                f"select kind, count(*) from review_queue where {where} group by 1 order by 1",
                 values,
             )
             totals = {kind: count for kind, count in await cursor.fetchall()}  # noqa: C416 - typed
@@ -90,7 +91,7 @@ class Reviewing:
                 page_where += " and (created_at, proposal_id) > (%(at)s, %(last)s)"
                 values |= {"at": beyond[0], "last": beyond[1]}
             cursor = await connection.execute(
-                f"select {_COLUMNS} from lethelog_views.review_queue where {page_where} "
+                f"select {_COLUMNS} from review_queue where {page_where} "
                 "order by created_at, proposal_id limit %(limit)s",
                 {**values, "limit": query.limit + 1},
             )
@@ -204,9 +205,9 @@ class Reviewing:
     async def _siblings(self, tenant: UUID, proposal: Proposal, changed: tuple[UUID, ...]) -> "list[Proposal]":
         """Other open proposals about the memories that accepting changes (settlement 6)."""
         await wait_for(self._engine.database, "review_queue", await self._engine.log.head())
-        async with self._engine.database.connection() as connection:
+        async with read_models(self._engine.database) as connection:
             cursor = await connection.execute(
-                "select proposal_id from lethelog_views.review_queue where tenant = %s and status = 'proposed' "
+                "select proposal_id from review_queue where tenant = %s and status = 'proposed' "
                 "and proposal_id <> %s and (memory_id = any(%s) or related_id = any(%s))",
                 (tenant, proposal.id, list(changed), list(changed)),
             )
@@ -215,9 +216,9 @@ class Reviewing:
         return [one for one in loaded if one.status == "proposed"]
 
     async def _show(self, caller: Caller, proposal_id: UUID) -> ProposalDetail:
-        async with self._engine.database.connection() as connection:
+        async with read_models(self._engine.database) as connection:
             cursor = await connection.execute(
-                f"select {_COLUMNS} from lethelog_views.review_queue "
+                f"select {_COLUMNS} from review_queue "
                 "where tenant = %s and proposal_id = %s and status <> 'dismissed'",
                 (caller.tenant, proposal_id),
             )

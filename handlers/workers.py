@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any, Literal
 
 from ..domain.errors import NotFound
-from ..projections.projection import LIVE_SCHEMA
 from ..projections.runner import ProjectionRunner
 from ..streams.broker import BrokerSettings
 from ..streams.consumers import Consumers
@@ -114,7 +113,7 @@ class Workers:
             await self._consumers.open(subscriptions, patient=True)
 
     async def _fill_vectors(self) -> None:
-        while await self._engine.live_memory.fill_vectors(self._engine.database, LIVE_SCHEMA):
+        while await self._engine.live_memory.fill_vectors(self._engine.database):
             pass
 
     async def _request_due(self) -> None:

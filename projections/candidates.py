@@ -25,9 +25,9 @@ from ..domain.errors import NotCaughtUp
 from ..domain.events import CandidateItem
 from ..domain.policy import PAIR_TYPES, STALE_TYPES, ForgettingPolicy
 from ..streams.database import Connection, Database
+from .generations import read_models
 from .live_memory import LIVE
 from .neighbours import ensure
-from .projection import LIVE_SCHEMA
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +79,22 @@ async def select_candidates(
     *,
     now: datetime,
     floor: float,
-    schema: str = LIVE_SCHEMA,
 ) -> Selection:
     """The questions of one run. ``floor`` is the cosine from which on a pair is worth asking about.
 
     Raises `NotCaughtUp` when the tenant's neighbours were never made, and `Unavailable`.
     """
-    await ensure(database, schema)
+    await ensure(database)
     stale_before = now - timedelta(days=policy.stale_window_days)
-    async with database.transaction() as connection:
-        await connection.execute("set transaction isolation level repeatable read, read only")
+    async with read_models(database, isolation="repeatable read") as connection:
         # The lists are new to the planner whenever they were just made; guessing them to be few, it would look
         # every neighbour up on its own.
         await connection.execute("set local enable_nestloop = off")
-        cursor = await connection.execute(
-            f"select position from {schema}.candidate_marks where tenant = %s", (tenant,)
-        )
+        cursor = await connection.execute("select position from candidate_marks where tenant = %s", (tenant,))
         mark = await cursor.fetchone()
         if mark is None:
             raise NotCaughtUp("the neighbours of this tenant were never made; refresh them first")
-        found = _Found(connection, tenant, schema, stale_before)
+        found = _Found(connection, tenant, stale_before)
         pairs = await found.pairs(policy, floor)
         singles = await found.singles(policy.singles_cap + 2 * policy.pairs_cap)
     chosen = choose(singles, pairs, singles_cap=policy.singles_cap, pairs_cap=policy.pairs_cap)
@@ -129,10 +125,9 @@ def _items(chosen: Chosen, versions: dict[UUID, int]) -> tuple[SelectedItem, ...
 class _Found:
     """Runs the two queries inside one snapshot and gathers what they say beside the candidates."""
 
-    def __init__(self, connection: Connection, tenant: UUID, schema: str, stale_before: datetime) -> None:
+    def __init__(self, connection: Connection, tenant: UUID, stale_before: datetime) -> None:
         self._connection = connection
         self._tenant = tenant
-        self._schema = schema
         self._stale_before = stale_before
         self.versions: dict[UUID, int] = {}
         self.stale_singles = 0
@@ -143,7 +138,7 @@ class _Found:
         limit = max(1, policy.pairs_cap * policy.pair_neighbours * 4)
         while True:
             cursor = await self._connection.execute(
-                _PAIRS.format(schema=self._schema),
+                _PAIRS,
                 {
                     "tenant": self._tenant,
                     "types": list(PAIR_TYPES),
@@ -167,7 +162,7 @@ class _Found:
     async def singles(self, limit: int) -> list[Stale]:
         """The most stale singles, most stale first."""
         cursor = await self._connection.execute(
-            _SINGLES.format(schema=self._schema),
+            _SINGLES,
             {
                 "tenant": self._tenant,
                 "types": list(STALE_TYPES),
@@ -187,23 +182,23 @@ _LIVE_ROWS = f"""
     live as materialized (
         select memory_id, memory_type, scope, project, state_version, fresh_at, recorded_at, occurred_at,
             pinned or verified as guarded, derived_from, predecessor
-        from {{schema}}.live_memory where tenant = %(tenant)s and memory_type = any(%(types)s) and {LIVE}
+        from live_memory where tenant = %(tenant)s and memory_type = any(%(types)s) and {LIVE}
     )"""
 
 _PAIRS = f"""
     with {_LIVE_ROWS}, listed as (
         select memory_id as older, unnest(pair_ids) as newer, unnest(pair_similarities) as similarity,
             generate_subscripts(pair_ids, 1) as rank
-        from {{schema}}.candidate_neighbours where tenant = %(tenant)s and memory_type = any(%(types)s)
+        from candidate_neighbours where tenant = %(tenant)s and memory_type = any(%(types)s)
     ), asked as (
         select least(a, b) as one, greatest(a, b) as other, max(created_at) as at,
             bool_or(status = 'proposed') as open
         from (
             select coalesce(pair_older, memory_id) as a, coalesce(pair_newer, related_id) as b, created_at, status
-            from {{schema}}.review_queue where tenant = %(tenant)s and status <> 'withdrawn'
+            from review_queue where tenant = %(tenant)s and status <> 'withdrawn'
         ) q where b is not null group by 1, 2
     ), rejected as (
-        select memory_id, max(decided_at) as at from {{schema}}.review_queue
+        select memory_id, max(decided_at) as at from review_queue
         where tenant = %(tenant)s and status = 'rejected' group by memory_id
     )
     select o.memory_id, w.memory_id, o.memory_type, o.fresh_at < %(stale_before)s, rank, similarity,
@@ -227,20 +222,20 @@ def _near(memories: str) -> str:
     return f"""
         select memory_id, unnest(single_ids) as newer, unnest(single_similarities) as similarity,
             generate_subscripts(single_ids, 1) as rank
-        from {{schema}}.candidate_neighbours where tenant = %(tenant)s and memory_id in ({memories})"""
+        from candidate_neighbours where tenant = %(tenant)s and memory_id in ({memories})"""
 
 
 _SINGLES = f"""
     with {_LIVE_ROWS}, stale as (
         select * from live where fresh_at < %(stale_before)s
             and not exists (
-                select from {{schema}}.review_queue q where q.tenant = %(tenant)s and q.memory_id = live.memory_id
+                select from review_queue q where q.tenant = %(tenant)s and q.memory_id = live.memory_id
                     and (q.status = 'proposed' or q.status in ('rejected', 'applied') and q.decided_at > fresh_at))
             and not exists (
-                select from {{schema}}.review_queue q
+                select from review_queue q
                 where q.tenant = %(tenant)s and q.related_id = live.memory_id and q.status = 'proposed')
     ), kept as (
-        select memory_id, max(created_at) as at from {{schema}}.review_queue
+        select memory_id, max(created_at) as at from review_queue
         where tenant = %(tenant)s and status = 'dismissed' group by memory_id
     ), waiting as (
         select s.memory_id, s.memory_type, s.scope, k.at as kept_at from stale s left join kept k

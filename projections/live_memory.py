@@ -21,6 +21,7 @@ from ..streams.folding import fold_stream
 from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
 from .embedders import Embedder
+from .generations import HOME, read_models
 
 LIVE = "not (archived or suppressed or refuted or quarantined) and successor is null"
 """SQL of `domain.memory.Memory.live`."""
@@ -165,14 +166,14 @@ class LiveMemory:
                 ([tenant for tenant, _ in gone], [memory_id for _, memory_id in gone]),
             )
 
-    async def fill_vectors(self, database: Database, schema: str, limit: int = 100) -> int:
+    async def fill_vectors(self, database: Database, limit: int = 100) -> int:
         """Embed rows whose embedding failed when they were written; returns how many were filled.
 
         Nothing is written once the view was rebuilt for another model (F40).
         """
-        async with database.connection() as connection:
+        async with read_models(database) as connection:
             cursor = await connection.execute(
-                f"select tenant, memory_id, topic, content from {schema}.live_memory where embedding is null "
+                "select tenant, memory_id, topic, content from live_memory where embedding is null "
                 "order by position limit %s",
                 (limit,),
             )
@@ -183,19 +184,21 @@ class LiveMemory:
         vectors = await asyncio.to_thread(self._embedder.embed, texts)
         async with database.transaction() as connection:
             cursor = await connection.execute(
-                f"select 1 from {schema}.tracking where name = %s and version = %s for share",
+                f"select schema from {HOME}.tracking where name = %s and version = %s and state = 'current' "
+                "for share",
                 (self.name, self.version),
             )
-            if await cursor.fetchone() is None:
+            row = await cursor.fetchone()
+            if row is None:
                 return 0
             await connection.execute(
-                f"update {schema}.live_memory m set embedding = x.vector::public.halfvec, embedding_model = %s "
+                f"update {row[0]}.live_memory m set embedding = x.vector::public.halfvec, embedding_model = %s "
                 "from unnest(%s::uuid[], %s::uuid[], %s::text[]) x(tenant, memory_id, vector) "
                 "where m.tenant = x.tenant and m.memory_id = x.memory_id and m.embedding is null",
                 (
                     self._embedder.model,
-                    [row[0] for row in rows],
-                    [row[1] for row in rows],
+                    [one[0] for one in rows],
+                    [one[1] for one in rows],
                     [_literal(vector.tolist()) for vector in vectors],
                 ),
             )

@@ -82,9 +82,7 @@ class _Work:
         )
 
 
-async def refresh_changed(
-    connection: Connection, schema: str, patches: Sequence[Patch], removed: Sequence[UUID]
-) -> int:
+async def refresh_changed(connection: Connection, patches: Sequence[Patch], removed: Sequence[UUID]) -> int:
     """Make the lists of new members and of those that lost an entry, and let new ones into the others' lists.
 
     ``removed`` are memories that left any group. Returns how many memories' lists were written.
@@ -95,16 +93,14 @@ async def refresh_changed(
         portion = [waiting.pop()]
         while waiting and sum(patch.members for patch in portion) + waiting[-1].members <= MEMBERS_AT_ONCE:
             portion.append(waiting.pop())
-        written += await _refresh_portion(connection, schema, portion, removed)
+        written += await _refresh_portion(connection, portion, removed)
     return written
 
 
-async def _refresh_portion(
-    connection: Connection, schema: str, patches: Sequence[Patch], removed: Sequence[UUID]
-) -> int:
+async def _refresh_portion(connection: Connection, patches: Sequence[Patch], removed: Sequence[UUID]) -> int:
     tenant = patches[0].key.tenant
-    counted = await _counted(connection, schema, patches)
-    members = await _read_members(connection, schema, patches, removed)
+    counted = await _counted(connection, patches)
+    members = await _read_members(connection, patches, removed)
 
     def compute() -> tuple[list[_Work], list[Written]]:
         works = [_compute(patch.key, members[patch.key.group], counted[patch.key.group]) for patch in patches]
@@ -112,10 +108,10 @@ async def _refresh_portion(
 
     works, made = await asyncio.to_thread(compute)
     owners = [memory_id for work in works for memory_id in work.owner_ids()]
-    stored = await read_lists(connection, schema, tenant, owners)
+    stored = await read_lists(connection, tenant, owners)
     grown = await asyncio.to_thread(lambda: [work.grown(stored) for work in works])
-    return await write_lists(connection, schema, tenant, made, words=True) + await write_lists(
-        connection, schema, tenant, grown, words=False
+    return await write_lists(connection, tenant, made, words=True) + await write_lists(
+        connection, tenant, grown, words=False
     )
 
 
@@ -132,10 +128,10 @@ def _compute(key: GroupKey, members: Sequence[tuple[Any, ...]], rarity: Rarity) 
     return _Work(key, [row[0] for row in members], words, group, rows, found)
 
 
-async def _counted(connection: Connection, schema: str, patches: Sequence[Patch]) -> dict[tuple[str, str], Rarity]:
+async def _counted(connection: Connection, patches: Sequence[Patch]) -> dict[tuple[str, str], Rarity]:
     """The groups' word statistics as they were counted; notes how much has changed since."""
     cursor = await connection.execute(
-        f"update {schema}.candidate_groups g set changes = s.changes "
+        "update candidate_groups g set changes = s.changes "
         "from unnest(%s::text[], %s::text[], %s::int[]) s(memory_type, scope, changes) "
         "where g.tenant = %s and g.memory_type = s.memory_type and g.scope = s.scope "
         "returning g.memory_type, g.scope, g.members, g.words, g.occurrences",
@@ -153,14 +149,14 @@ async def _counted(connection: Connection, schema: str, patches: Sequence[Patch]
 
 
 async def _read_members(
-    connection: Connection, schema: str, patches: Sequence[Patch], removed: Sequence[UUID]
+    connection: Connection, patches: Sequence[Patch], removed: Sequence[UUID]
 ) -> dict[tuple[str, str], list[tuple[Any, ...]]]:
     """Present members of these groups in their order, with what is stored of them."""
     # All of it is needed, which the planner does not expect of lists that are new to it.
     await connection.execute("set local enable_nestloop = off")
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(
-            _MEMBERS.format(schema=schema).encode(),
+            _MEMBERS.encode(),
             {
                 "tenant": patches[0].key.tenant,
                 "types": [patch.key.memory_type for patch in patches],
@@ -210,8 +206,8 @@ _MEMBERS = f"""
         case when n.memory_id is null then {TEXT} end, l.memory_type, l.scope
     from (
         select memory_id, memory_type, scope, project, embedding, occurred_at, topic, content
-        from {{schema}}.live_memory where tenant = %(tenant)s and {LIVE} and (memory_type, scope) in
+        from live_memory where tenant = %(tenant)s and {LIVE} and (memory_type, scope) in
             (select * from unnest(%(types)s::text[], %(scopes)s::text[]))
-    ) l left join {{schema}}.candidate_neighbours n on n.tenant = %(tenant)s and n.memory_id = l.memory_id
+    ) l left join candidate_neighbours n on n.tenant = %(tenant)s and n.memory_id = l.memory_id
     order by l.occurred_at, l.memory_id
 """

@@ -47,7 +47,7 @@ class GroupKey:
         return self.pair_neighbours if self.memory_type in PAIR_TYPES else 0
 
 
-async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> int:
+async def refresh_whole(connection: Connection, key: GroupKey) -> int:
     """Count the group's words anew and make every list. Returns how many memories the group has."""
     ids: list[UUID] = []
     projects: list[UUID | None] = []
@@ -56,7 +56,7 @@ async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> i
     async with connection.cursor(name="whole_group", binary=True) as cursor:
         await cursor.execute(
             (
-                f"select memory_id, project, public.halfvec_send(embedding), {TEXT} from {schema}.live_memory "
+                f"select memory_id, project, public.halfvec_send(embedding), {TEXT} from live_memory "
                 f"where tenant = %s and memory_type = %s and scope = %s and {LIVE} order by occurred_at, memory_id"
             ).encode(),
             key.values,
@@ -67,8 +67,8 @@ async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> i
             vectors += [row[2] for row in page]
             pages.append(await asyncio.to_thread(WordCounts.of, [row[3] for row in page]))
     where = "tenant = %s and memory_type = %s and scope = %s"
-    await connection.execute(f"delete from {schema}.candidate_neighbours where {where}", key.values)
-    await connection.execute(f"delete from {schema}.candidate_groups where {where}", key.values)
+    await connection.execute(f"delete from candidate_neighbours where {where}", key.values)
+    await connection.execute(f"delete from candidate_groups where {where}", key.values)
     if not ids:
         return 0
 
@@ -84,11 +84,11 @@ async def refresh_whole(connection: Connection, schema: str, key: GroupKey) -> i
 
     rarity, written = await asyncio.to_thread(compute)
     await connection.execute(
-        f"insert into {schema}.candidate_groups "
+        "insert into candidate_groups "
         "(tenant, memory_type, scope, members, changes, words, occurrences) values (%s, %s, %s, %s, 0, %s, %s)",
         (*key.values, len(ids), rarity.words.tobytes(), rarity.occurrences.tobytes()),
     )
-    return await write_lists(connection, schema, key.tenant, [written], words=True)
+    return await write_lists(connection, key.tenant, [written], words=True)
 
 
 def entries_of(group: Group, rows: Places, lists: Lists) -> Entries:

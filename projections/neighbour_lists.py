@@ -8,18 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..streams.database import Connection
+from .generations import HOME
 from .nearest import Places, Scores
 
 PORTION = 5_000
 """Memories whose lists one statement writes."""
 
 TABLES = (
-    "create table if not exists {schema}.candidate_marks (tenant uuid primary key, position bigint not null, "
+    f"create table if not exists {HOME}.candidate_marks (tenant uuid primary key, position bigint not null, "
     "made_by text not null, refreshed_at timestamptz not null default now())",
-    "create table if not exists {schema}.candidate_groups (tenant uuid not null, memory_type text not null, "
+    f"create table if not exists {HOME}.candidate_groups (tenant uuid not null, memory_type text not null, "
     "scope text not null, members int not null, changes int not null, words bytea not null, "
     "occurrences bytea not null, primary key (tenant, memory_type, scope))",
-    "create table if not exists {schema}.candidate_neighbours (tenant uuid not null, memory_id uuid not null, "
+    f"create table if not exists {HOME}.candidate_neighbours (tenant uuid not null, memory_id uuid not null, "
     "memory_type text not null, scope text not null, project uuid, embedding_model text, words bytea not null, "
     "pair_ids uuid[] not null, pair_scores int[] not null, pair_similarities double precision[] not null, "
     "single_ids uuid[] not null, single_scores int[] not null, "
@@ -57,30 +58,26 @@ Stored = tuple[list[UUID], list[int], list[UUID], list[int]]
 """Pair ids and scores, single ids and scores of one memory."""
 
 
-async def read_lists(
-    connection: Connection, schema: str, tenant: UUID, owners: Sequence[UUID]
-) -> dict[UUID, Stored]:
+async def read_lists(connection: Connection, tenant: UUID, owners: Sequence[UUID]) -> dict[UUID, Stored]:
     """The stored lists of these memories."""
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(
             (
-                f"select memory_id, pair_ids, pair_scores, single_ids, single_scores "
-                f"from {schema}.candidate_neighbours where tenant = %s and memory_id = any(%s::text::uuid[])"
-            ).encode(),
+                b"select memory_id, pair_ids, pair_scores, single_ids, single_scores "
+                b"from candidate_neighbours where tenant = %s and memory_id = any(%s::text::uuid[])"
+            ),
             (tenant, _array(map(str, owners))),
         )
         return {row[0]: (row[1], row[2], row[3], row[4]) for row in await cursor.fetchall()}
 
 
-async def write_lists(
-    connection: Connection, schema: str, tenant: UUID, written: Sequence[Written], *, words: bool
-) -> int:
+async def write_lists(connection: Connection, tenant: UUID, written: Sequence[Written], *, words: bool) -> int:
     """Store lists, filed as live memory has them, with their words or without. Returns of how many memories."""
     columns: list[list[str]] = [[] for _ in range(2 + len(_LISTS))]
     for one in written:
         for column, values in zip(columns, _columns(one), strict=True):
             column += values
-    statement = (_UPSERT if words else _UPDATE).format(schema=schema)
+    statement = _UPSERT if words else _UPDATE
     for start in range(0, len(columns[0]), PORTION):
         # One text per column: ids, numbers and hexadecimal digits need no quoting, and lists of lists would.
         portion = [";".join(column[start : start + PORTION]) for column in columns[: len(columns) - (not words)]]
@@ -117,17 +114,17 @@ _SENT = ", ".join(["unnest(string_to_array(%s, ';'))"] * (1 + len(_LISTS)))
 _CAST = ", ".join(f"s.{name}::{kind}" for name, kind in zip(_LISTS, _TYPES, strict=True))
 
 _UPDATE = (
-    "update {schema}.candidate_neighbours n set "
+    "update candidate_neighbours n set "
     + ", ".join(f"{name} = s.{name}::{kind}" for name, kind in zip(_LISTS, _TYPES, strict=True))
     + f" from rows from ({_SENT}) s(memory_id, {', '.join(_LISTS)}) "
     + "where n.tenant = %s and n.memory_id = s.memory_id::uuid"
 )
 _UPSERT = (
-    "insert into {schema}.candidate_neighbours (tenant, memory_id, memory_type, scope, project, embedding_model, "
+    "insert into candidate_neighbours (tenant, memory_id, memory_type, scope, project, embedding_model, "
     + f"{', '.join(_LISTS)}, words) select l.tenant, l.memory_id, l.memory_type, l.scope, l.project, "
     + f"l.embedding_model, {_CAST}, s.words::bytea "
     + f"from rows from ({_SENT}, unnest(string_to_array(%s, ';'))) s(memory_id, {', '.join(_LISTS)}, words) "
-    + "join {schema}.live_memory l on l.tenant = %s and l.memory_id = s.memory_id::uuid "
+    + "join live_memory l on l.tenant = %s and l.memory_id = s.memory_id::uuid "
     + "on conflict (tenant, memory_id) do update set "
     + ", ".join(f"{name} = excluded.{name}" for name in _LISTS)
 )

@@ -18,12 +18,12 @@ from uuid import UUID
 from ..domain.errors import NotCaughtUp
 from ..domain.policy import STALE_TYPES
 from ..streams.database import Connection, Database
+from .generations import HOME, follow_pointers, read_models
 from .live_memory import LIVE
 from .nearest import PRODUCT_WEIGHTS, Weights
 from .neighbour_changes import Patch, refresh_changed
 from .neighbour_groups import GroupKey, refresh_whole
 from .neighbour_lists import TABLES
-from .projection import LIVE_SCHEMA
 from .runner import read_progress
 
 RULE = "1"
@@ -57,22 +57,22 @@ class _Change:
     erased: bool = False
 
 
-async def ensure(database: Database, schema: str = LIVE_SCHEMA) -> None:
-    """Make the cache's tables where they are missing. The schema must be there."""
+async def ensure(database: Database) -> None:
+    """Make the cache's tables where they are missing. The read models must be there."""
     async with database.transaction() as connection:
-        cursor = await connection.execute("select to_regclass(%s)", (f"{schema}.candidate_marks",))
+        cursor = await connection.execute("select to_regclass(%s)", (f"{HOME}.candidate_marks",))
         if await cursor.fetchone() != (None,):
             return
         await connection.execute("select pg_advisory_xact_lock(7283460116)")
         for statement in TABLES:
-            await connection.execute(statement.format(schema=schema))
+            await connection.execute(statement)
 
 
-async def clear(database: Database, tenant: UUID, schema: str = LIVE_SCHEMA) -> None:
+async def clear(database: Database, tenant: UUID) -> None:
     """Drop everything the cache holds of a tenant, for instance after an erasure; a refresh brings it back."""
-    await ensure(database, schema)
-    async with database.transaction() as connection:
-        await _clear(connection, tenant, schema)
+    await ensure(database)
+    async with read_models(database) as connection:
+        await _clear(connection, tenant)
 
 
 async def refresh(
@@ -82,14 +82,13 @@ async def refresh(
     upto_position: int,
     neighbours: int,
     weights: Weights = PRODUCT_WEIGHTS,
-    schema: str = LIVE_SCHEMA,
 ) -> RefreshReport:
     """Bring the lists up to the present state of live memory, which must have reached ``upto_position``.
 
     ``neighbours`` is the length of the pair lists. One refresh of a tenant runs at a time; others wait for it.
     Raises `NotCaughtUp` and `Unavailable`.
     """
-    await ensure(database, schema)
+    await ensure(database)
     lock = f"candidates:{tenant}"
     # A connection of its own: the lock ends with it, however this ends, and never goes back to the pool.
     connection = await database.connect()
@@ -98,15 +97,16 @@ async def refresh(
         async with connection.transaction():
             # One snapshot for all that is read, taken only now that nobody else writes the lists.
             await connection.execute("set transaction isolation level repeatable read")
-            return await _refresh(connection, tenant, upto_position, neighbours, weights, schema)
+            await follow_pointers(connection)
+            return await _refresh(connection, tenant, upto_position, neighbours, weights)
     finally:
         await connection.close()
 
 
 async def _refresh(
-    connection: Connection, tenant: UUID, upto_position: int, neighbours: int, weights: Weights, schema: str
+    connection: Connection, tenant: UUID, upto_position: int, neighbours: int, weights: Weights
 ) -> RefreshReport:
-    progress = await read_progress(connection, "live_memory", schema)
+    progress = await read_progress(connection, "live_memory")
     if progress.position < upto_position:
         raise NotCaughtUp(
             f"live memory is at position {progress.position} and the lists are wanted for {upto_position}",
@@ -115,19 +115,19 @@ async def _refresh(
         )
     # The version of live memory names the embedding model, so that a change of it makes everything anew.
     made_by = f"{RULE}/{neighbours}/{weights.vector}:{weights.words}/{progress.version}"
-    cursor = await connection.execute(f"select made_by from {schema}.candidate_marks where tenant = %s", (tenant,))
+    cursor = await connection.execute("select made_by from candidate_marks where tenant = %s", (tenant,))
     reset = await cursor.fetchone() != (made_by,)
     if reset:
-        await _clear(connection, tenant, schema)
-    changes = await _changes(connection, tenant, schema)
+        await _clear(connection, tenant)
+    changes = await _changes(connection, tenant)
     removed = [one for change in changes.values() for one in change.removed]
     if removed:
         await connection.execute(
-            f"delete from {schema}.candidate_neighbours where tenant = %s and memory_id = any(%s)",
+            "delete from candidate_neighbours where tenant = %s and memory_id = any(%s)",
             (tenant, removed),
         )
     cursor = await connection.execute(
-        f"select memory_type, scope, members, changes from {schema}.candidate_groups where tenant = %s", (tenant,)
+        "select memory_type, scope, members, changes from candidate_groups where tenant = %s", (tenant,)
     )
     counted = {(row[0], row[1]): (row[2], row[3]) for row in await cursor.fetchall()}
     written = whole = 0
@@ -137,13 +137,13 @@ async def _refresh(
         moved = so_far + len(change.added) + len(change.removed)
         key = GroupKey(tenant, *group, neighbours, weights)
         if change.erased or moved > RECOUNT_SHARE * members:
-            written += await refresh_whole(connection, schema, key)
+            written += await refresh_whole(connection, key)
             whole += 1
         else:
             patched.append(Patch(key, members, moved))
-    written += await refresh_changed(connection, schema, patched, removed)
+    written += await refresh_changed(connection, patched, removed)
     await connection.execute(
-        f"insert into {schema}.candidate_marks (tenant, position, made_by) values (%s, %s, %s) "
+        "insert into candidate_marks (tenant, position, made_by) values (%s, %s, %s) "
         "on conflict (tenant) do update set position = excluded.position, made_by = excluded.made_by, "
         "refreshed_at = now()",
         (tenant, progress.position, made_by),
@@ -159,12 +159,12 @@ async def _refresh(
     )
 
 
-async def _clear(connection: Connection, tenant: UUID, schema: str) -> None:
+async def _clear(connection: Connection, tenant: UUID) -> None:
     for table in ("candidate_neighbours", "candidate_groups", "candidate_marks"):
-        await connection.execute(f"delete from {schema}.{table} where tenant = %s", (tenant,))
+        await connection.execute(f"delete from {table} where tenant = %s", (tenant,))
 
 
-async def _changes(connection: Connection, tenant: UUID, schema: str) -> dict[tuple[str, str], _Change]:
+async def _changes(connection: Connection, tenant: UUID) -> dict[tuple[str, str], _Change]:
     """What the lists do not know yet, by (type, scope). A memory that moved leaves one group and enters another.
 
     Compared by state, not by position: pins and reaffirmations change no list, a vector that was filled in later
@@ -173,15 +173,15 @@ async def _changes(connection: Connection, tenant: UUID, schema: str) -> dict[tu
     cursor = await connection.execute(
         f"""
         with live as (
-            select memory_id, memory_type, scope, project, embedding_model from {schema}.live_memory
+            select memory_id, memory_type, scope, project, embedding_model from live_memory
             where tenant = %(tenant)s and memory_type = any(%(types)s) and {LIVE}
         ), listed as (
-            select memory_id, memory_type, scope, project, embedding_model from {schema}.candidate_neighbours
+            select memory_id, memory_type, scope, project, embedding_model from candidate_neighbours
             where tenant = %(tenant)s
         )
         select memory_id, live.memory_type, live.scope, listed.memory_type, listed.scope,
             live.memory_id is null and not exists (
-                select from {schema}.live_memory m where m.tenant = %(tenant)s and m.memory_id = listed.memory_id)
+                select from live_memory m where m.tenant = %(tenant)s and m.memory_id = listed.memory_id)
         from live full join listed using (memory_id)
         where live.memory_type is null or listed.memory_type is null
             or (live.scope, live.project, live.embedding_model)

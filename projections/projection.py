@@ -6,14 +6,11 @@ from typing import Any, Protocol
 from ..streams.database import Connection
 from ..streams.payloads import RecordedEvent
 
-LIVE_SCHEMA = "lethelog_views"
-"""Where the read models that readers use stand."""
-
 
 class Projection(Protocol):
     """A read model, built from the log and rebuildable from it at any time.
 
-    All its tables stand in ``schema``, so that a second copy can be filled beside the first.
+    All its tables stand in ``schema``, one copy (`generations.Generation`) in each.
     """
 
     @property

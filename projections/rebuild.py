@@ -1,12 +1,14 @@
-"""Building a read model anew beside the live one, and switching or comparing (design.md 5).
+"""Building a read model anew beside the current one, and switching or comparing (design.md 5).
 
-The copy is filled page by page without its indexes, gets them, catches up under the live one's lock and takes
-its place in one transaction. Readers wait for that switch only; writers never wait.
+The next generation is filled page by page without its indexes, gets them, catches up under the current one's lock
+and becomes the current one in one transaction. Readers and writers never wait. What was built is kept when it is
+broken off, so that the next rebuild goes on where it stopped.
 """
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 
@@ -15,13 +17,35 @@ from ..streams.database import Connection, Database
 from ..streams.leadership import Leadership
 from ..streams.log import Log
 from ..streams.reader import LogTail
-from .projection import LIVE_SCHEMA, Projection
-from .runner import ProjectionRunner, create_schema, read_progress
+from .generations import (
+    HOME,
+    Generation,
+    State,
+    drop_if_unread,
+    follow_pointers,
+    next_schema,
+    prepare_home,
+    read_generations,
+)
+from .projection import Projection
+from .runner import ProjectionRunner, read_progress
 
+GRACE = timedelta(seconds=60)
+"""How long a retired generation stays, for whoever was sent there just before."""
 SWITCH_ATTEMPTS = 50
-"""How often the switch is tried while long reads hold the old tables."""
+"""How often the switch is tried while somebody holds the current generation's row."""
 Report = Callable[[int, int], None]
 """Called with (position reached, position to reach)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilt:
+    """A rebuild that took its place."""
+
+    position: int
+    schema: str
+    resumed_at: int | None
+    """Where it went on, if one that was broken off was there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,134 +79,220 @@ def silent(_position: int, _target: int) -> None:
 class Rebuilder:
     """Rebuilds and compares one read model."""
 
-    def __init__(self, database: Database, log: Log, tail: LogTail, projection: Projection) -> None:
+    def __init__(
+        self, database: Database, log: Log, tail: LogTail, projection: Projection, *, grace: timedelta = GRACE
+    ) -> None:
         self._database = database
         self._log = log
         self._tail = tail
         self._projection = projection
+        self._grace = grace
 
-    async def rebuild(self, report: Report = silent) -> int:
-        """Build anew and switch; returns the position. One that is cancelled or fails leaves the live one alone.
+    async def rebuild(self, report: Report = silent) -> Rebuilt:
+        """Build the next generation and switch to it. One that is cancelled or fails leaves the current one alone.
 
+        What one that was broken off has built is used, if it is of this version; `cancel` first to start over.
         Raises `Conflict` when this read model is being rebuilt already.
         """
-        lock = Leadership(self._database, f"rebuild:{self._projection.name}")
-        if not await lock.acquire():
-            raise Conflict(f"the read model {self._projection.name} is being rebuilt already")
-        schema = f"lethelog_rebuild_{self._projection.name}"
-        try:
-            runner = await self.build(schema, await self._log.head(), report)
+        async with self._alone("rebuild", "rebuilt"):
+            generation = await self._next_generation()
+            runner = self._runner(generation.schema)
+            await self._fill(runner, generation.position, await self._log.head(), report)
+            await self._index(generation)
             # What came while the indexes were built, so that little is left to do under the lock.
             await runner.catch_up(await self._log.head())
-            for attempt in range(1, SWITCH_ATTEMPTS + 1):
-                try:
-                    return await self._switch_over(runner, schema)
-                except psycopg.errors.LockNotAvailable:
-                    # A long read holds a table. Waiting in line would hold up every read behind this one.
-                    if attempt == SWITCH_ATTEMPTS:
-                        raise Unavailable(
-                            f"{self._projection.name} was read without a pause, so its rebuild could not take "
-                            "its place; nothing changed, try again"
-                        ) from None
-                    await asyncio.sleep(0.2)
-            raise AssertionError("unreachable")
-        finally:
-            await self._drop(schema)
-            await lock.release()
+            position = await self._switch(runner, generation.schema)
+            await drop_retired(self._database, self._projection, self._grace)
+            return Rebuilt(position, generation.schema, generation.position or None)
+
+    async def cancel(self) -> list[Generation]:
+        """Drop what a rebuild that was broken off has built; returns it. Raises `Conflict` while one runs."""
+        async with self._alone("rebuild", "rebuilt"):
+            return await self._discard_all("filling", "filled")
 
     async def compare(self, report: Report = silent) -> Comparison:
         """Build a second copy up to the live view's position and hold both against each other, row by row."""
         schema = f"lethelog_compare_{self._projection.name}"
-        lock = Leadership(self._database, f"compare:{self._projection.name}")
-        if not await lock.acquire():
-            raise Conflict(f"the read model {self._projection.name} is being compared already")
-        try:
-            async with self._database.connection() as connection:
-                progress = await read_progress(connection, self._projection.name)
-            runner = await self.build(schema, progress.position, report, indexed=False)
-            async with self._database.transaction() as connection:
-                cursor = await connection.execute(
-                    f"select position from {LIVE_SCHEMA}.tracking where name = %s for update",
-                    (self._projection.name,),
-                )
-                row = await cursor.fetchone()
-                position = row[0] if row else 0
-                await runner.catch_up(position)
-                differences = [await _difference(connection, table, schema) for table in self._projection.tables]
-            return Comparison(self._projection.name, position, tuple(differences))
-        finally:
-            await self._drop(schema)
-            await lock.release()
+        async with self._alone("compare", "compared"):
+            try:
+                async with self._database.connection() as connection:
+                    progress = await read_progress(connection, self._projection.name)
+                runner = await self.build(schema, progress.position, report, indexed=False)
+                async with self._database.transaction() as seeing:
+                    position = await self._see_both(seeing, runner)
+                    differences = [await _difference(seeing, table, schema) for table in self._projection.tables]
+                return Comparison(self._projection.name, position, tuple(differences))
+            finally:
+                await self.discard(schema)
 
     async def build(
         self, schema: str, upto: int, report: Report = silent, *, indexed: bool = True
     ) -> ProjectionRunner:
-        """Fill a copy in a schema of its own up to a position; returns what can carry it further."""
-        await self._drop(schema)
+        """Fill a scratch copy in a schema of its own up to a position; returns what can carry it further."""
+        await self.discard(schema)
+        generation = await self._create(schema, "scratch")
+        runner = self._runner(schema)
+        await self._fill(runner, 0, upto, report)
+        if indexed:
+            async with self._database.transaction() as connection:
+                await self._projection.create_indexes(connection, generation.schema)
+        return runner
+
+    async def discard(self, schema: str) -> None:
+        """Drop a scratch copy, or what is left of it."""
+        try:
+            async with self._database.transaction() as connection:
+                await prepare_home(connection)
+                await connection.execute(f"drop schema if exists {schema} cascade")
+                await connection.execute(f"delete from {HOME}.tracking where schema = %s", (schema,))
+        except LethelogError:
+            # The server is gone; the next one of this name drops what is left before it begins.
+            return
+
+    def _runner(self, schema: str) -> ProjectionRunner:
+        return ProjectionRunner(self._database, self._log, self._tail, self._projection, schema)
+
+    @asynccontextmanager
+    async def _alone(self, duty: str, participle: str) -> AsyncGenerator[None]:
+        lock = Leadership(self._database, f"{duty}:{self._projection.name}")
+        if not await lock.acquire():
+            raise Conflict(f"the read model {self._projection.name} is being {participle} already")
+        try:
+            yield
+        finally:
+            await lock.release()
+
+    async def _next_generation(self) -> Generation:
+        """The one that was broken off, or a new and empty one."""
         async with self._database.transaction() as connection:
-            await create_schema(connection, schema)
+            await prepare_home(connection)
+            present = await read_generations(connection, self._projection.name)
+        for one in present:
+            if one.state in ("filling", "filled") and one.version == self._projection.version:
+                return one
+        await self._discard_all("filling", "filled")
+        return await self._create(next_schema(self._projection.name, present), "filling")
+
+    async def _create(self, schema: str, state: State) -> Generation:
+        name = self._projection.name
+        async with self._database.transaction() as connection:
+            await prepare_home(connection)
+            await connection.execute(f"create schema {schema}")
             await self._projection.create_tables(connection, schema)
             await connection.execute(
-                f"insert into {schema}.tracking (name, version, position) values (%s, %s, 0)",
-                (self._projection.name, self._projection.version),
+                f"insert into {HOME}.tracking (name, schema, version, position, state) values (%s, %s, %s, 0, %s)",
+                (name, schema, self._projection.version, state),
             )
-        runner = ProjectionRunner(self._database, self._log, self._tail, self._projection, schema)
-        position = 0
+            made = await read_generations(connection, name)
+        return next(one for one in made if one.schema == schema)
+
+    async def _fill(self, runner: ProjectionRunner, position: int, upto: int, report: Report) -> None:
+        report(position, upto)
         while position < upto:
             position = await runner.catch_up(min(position + 2_000, upto))
             report(position, upto)
-        if indexed:
-            async with self._database.transaction() as connection:
-                await self._projection.create_indexes(connection, schema)
-        return runner
 
-    async def _switch_over(self, runner: ProjectionRunner, schema: str) -> int:
+    async def _index(self, generation: Generation) -> None:
+        if generation.state == "filled":
+            return
         async with self._database.transaction() as connection:
-            # For every lock it takes, so that nobody stands in line behind it and Ctrl-C never waits for a lock.
-            await connection.execute("set local lock_timeout = '500ms'")
-            await create_schema(connection, LIVE_SCHEMA)
-            await connection.execute(
-                f"select 1 from {LIVE_SCHEMA}.tracking where name = %s for update", (self._projection.name,)
-            )
-            position = await runner.catch_up(await self._log.head())
-            await self._switch(connection, schema, position)
-        return position
+            await self._projection.create_indexes(connection, generation.schema)
+            await _change_state(connection, generation.name, generation.schema, "filled")
 
-    async def _switch(self, connection: Connection, schema: str, position: int) -> None:
-        for table in self._projection.tables:
-            await connection.execute(f"drop table if exists {LIVE_SCHEMA}.{table}")
-            await connection.execute(f"alter table {schema}.{table} set schema {LIVE_SCHEMA}")
-        await connection.execute(
-            f"insert into {LIVE_SCHEMA}.tracking (name, version, position) values (%s, %s, %s) "
-            "on conflict (name) do update set version = excluded.version, position = excluded.position, "
-            "stalled_at = null, error = null, moved_at = now()",
-            (self._projection.name, self._projection.version, position),
+    async def _switch(self, runner: ProjectionRunner, schema: str) -> int:
+        for attempt in range(1, SWITCH_ATTEMPTS + 1):
+            try:
+                return await self._try_switch(runner, schema)
+            except psycopg.errors.LockNotAvailable:
+                # Ctrl-C never waits for a lock for long.
+                if attempt == SWITCH_ATTEMPTS:
+                    break
+        raise Unavailable(
+            f"the row of {self._projection.name} in {HOME}.tracking is held by somebody, so its rebuild could not "
+            "take its place; what was built is kept, try again"
         )
 
-    async def _drop(self, schema: str) -> None:
-        try:
-            async with self._database.connection() as connection:
-                await connection.execute(f"drop schema if exists {schema} cascade")
-        except LethelogError:
-            # The server is gone; the next rebuild drops what is left before it begins.
-            return
+    async def _try_switch(self, runner: ProjectionRunner, schema: str) -> int:
+        name = self._projection.name
+        async with self._database.transaction() as connection:
+            await connection.execute("set local lock_timeout = '500ms'")
+            cursor = await connection.execute(
+                f"select schema, position from {HOME}.tracking where name = %s and state = 'current' "
+                "for no key update",
+                (name,),
+            )
+            present = await cursor.fetchone()
+            position = await runner.catch_up(await self._log.head())
+            if present is not None:
+                await _change_state(connection, name, present[0], "retired")
+            await _change_state(connection, name, schema, "current")
+        return position
+
+    async def _discard_all(self, *states: State) -> list[Generation]:
+        async with self._database.transaction() as connection:
+            await prepare_home(connection)
+            left = [
+                one for one in await read_generations(connection, self._projection.name) if one.state in states
+            ]
+            for one in left:
+                await drop_if_unread(connection, one, self._projection.tables)
+        return left
+
+    async def _see_both(self, seeing: Connection, runner: ProjectionRunner) -> int:
+        """Bring the copy to where the live view is and let ``seeing`` see both as they are at that moment.
+
+        The live view waits while the copy takes the last step, and goes on while the two are compared.
+        """
+        async with self._database.transaction() as connection:
+            cursor = await connection.execute(
+                f"select position from {HOME}.tracking where name = %s and state = 'current' for no key update",
+                (self._projection.name,),
+            )
+            row = await cursor.fetchone()
+            position = await runner.catch_up(row[0] if row else 0)
+            await seeing.execute("set transaction isolation level repeatable read, read only")
+            await follow_pointers(seeing)
+        return position
+
+
+async def drop_retired(database: Database, projection: Projection, grace: timedelta = GRACE) -> list[Generation]:
+    """Drop generations that were retired longer ago than ``grace`` and that nobody reads; returns them."""
+    dropped: list[Generation] = []
+    async with database.connection() as connection:
+        for one in await read_generations(connection, projection.name):
+            if one.state != "retired" or datetime.now(UTC) - one.since < grace:
+                continue
+            try:
+                async with connection.transaction():
+                    if await drop_if_unread(connection, one, projection.tables):
+                        dropped.append(one)
+            except psycopg.errors.LockNotAvailable:
+                continue
+    return dropped
+
+
+async def _change_state(connection: Connection, name: str, schema: str, state: State) -> None:
+    await connection.execute(
+        f"update {HOME}.tracking set state = %s, since = clock_timestamp() where name = %s and schema = %s",
+        (state, name, schema),
+    )
 
 
 async def _difference(connection: Connection, table: str, schema: str) -> Difference:
     # A vector is compared by the model that made it: an endpoint may round another way the second time.
     cursor = await connection.execute(
-        "select string_agg(quote_ident(column_name), ', ' order by ordinal_position) "
-        "from information_schema.columns where table_schema = %s and table_name = %s "
-        "and column_name not in ('embedding', 'lexemes')",
-        (LIVE_SCHEMA, table),
+        "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute "
+        "where attrelid = %s::regclass and attnum > 0 and not attisdropped "
+        "and attname not in ('embedding', 'lexemes')",
+        (table,),
     )
     row = await cursor.fetchone()
     assert row is not None
     columns = row[0]
-    live = f"select {columns} from {LIVE_SCHEMA}.{table}"
+    live = f"select {columns} from {table}"
     rebuilt = f"select {columns} from {schema}.{table}"
     cursor = await connection.execute(
-        f"select (select count(*) from {LIVE_SCHEMA}.{table}), "
+        f"select (select count(*) from {table}), "
         f"(select count(*) from ({live} except {rebuilt}) x), (select count(*) from ({rebuilt} except {live}) y)"
     )
     counted = await cursor.fetchone()

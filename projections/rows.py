@@ -10,7 +10,6 @@ from uuid import UUID
 from ..domain.fields import Status
 from ..streams.database import Connection
 from .filters import MemoryFilter
-from .projection import LIVE_SCHEMA
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +96,17 @@ def memory_row(values: Sequence[Any]) -> MemoryRow:
     return MemoryRow(*columns)
 
 
-async def read_rows(
-    connection: Connection, tenant: UUID, ids: Sequence[UUID], schema: str = LIVE_SCHEMA
-) -> Mapping[UUID, MemoryRow]:
-    """Rows of any status by id; unknown and foreign ids are absent."""
+async def read_rows(connection: Connection, tenant: UUID, ids: Sequence[UUID]) -> Mapping[UUID, MemoryRow]:
+    """Rows of any status by id, on a connection of `read_models`; unknown and foreign ids are absent."""
     cursor = await connection.execute(
-        f"select {MEMORY_COLUMNS} from {schema}.live_memory where tenant = %s and memory_id = any(%s)",
+        f"select {MEMORY_COLUMNS} from live_memory where tenant = %s and memory_id = any(%s)",
         (tenant, list(ids)),
     )
     return {row.memory_id: row for row in map(memory_row, await cursor.fetchall())}
 
 
 async def list_rows(
-    connection: Connection,
-    matching: MemoryFilter,
-    limit: int,
-    after: tuple[datetime, UUID] | None,
-    schema: str = LIVE_SCHEMA,
+    connection: Connection, matching: MemoryFilter, limit: int, after: tuple[datetime, UUID] | None
 ) -> tuple[list[MemoryRow], int]:
     """(rows, exact total): newest first by when it was said, then by id; ``after`` is the last row of a page."""
     values = matching.values()
@@ -122,17 +115,15 @@ async def list_rows(
         beyond = " and (occurred_at, memory_id) < (%(after_at)s, %(after_id)s)"
         values |= {"after_at": after[0], "after_id": after[1]}
     cursor = await connection.execute(
-        f"select {MEMORY_COLUMNS}, (select count(*) from {schema}.live_memory where {matching.where()}) "
-        f"from {schema}.live_memory where {matching.where()}{beyond} "
+        f"select {MEMORY_COLUMNS}, (select count(*) from live_memory where {matching.where()}) "
+        f"from live_memory where {matching.where()}{beyond} "
         "order by occurred_at desc, memory_id desc limit %(limit)s",
         {**values, "limit": limit},
     )
     rows = await cursor.fetchall()
     if rows:
         return [memory_row(row) for row in rows], rows[0][-1]
-    cursor = await connection.execute(
-        f"select count(*) from {schema}.live_memory where {matching.where()}", values
-    )
+    cursor = await connection.execute(f"select count(*) from live_memory where {matching.where()}", values)
     counted = await cursor.fetchone()
     assert counted is not None
     return [], counted[0]

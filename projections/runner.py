@@ -16,7 +16,8 @@ from ..streams.leadership import Leadership
 from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
 from ..streams.reader import LogTail
-from .projection import LIVE_SCHEMA, Projection
+from .generations import HOME, prepare_home
+from .projection import Projection
 
 PAGE = 500
 RETRY_SECONDS = (0.2, 1.0, 5.0, 30.0)
@@ -27,20 +28,12 @@ class Progress:
     """How far a projection got, as `doctor` shows it."""
 
     name: str
+    schema: str
     version: str
     position: int
     stalled_at: int | None
     error: str | None
     moved_at: datetime | None
-
-
-async def create_schema(connection: Connection, schema: str) -> None:
-    """The schema of a set of read models, with their tracking table."""
-    await connection.execute(f"create schema if not exists {schema}")
-    await connection.execute(
-        f"create table if not exists {schema}.tracking (name text primary key, version text not null, "
-        "position bigint not null, stalled_at bigint, error text, moved_at timestamptz not null default now())"
-    )
 
 
 async def ensure_tables(database: Database, projections: Sequence[Projection]) -> None:
@@ -50,17 +43,16 @@ async def ensure_tables(database: Database, projections: Sequence[Projection]) -
     vectors come from another embedding model: they are never mixed (F40).
     """
     async with database.transaction() as connection:
-        await connection.execute("select pg_advisory_xact_lock(7283460115)")
-        await create_schema(connection, LIVE_SCHEMA)
-        cursor = await connection.execute(f"select name, version from {LIVE_SCHEMA}.tracking")
+        await prepare_home(connection)
+        cursor = await connection.execute(f"select name, version from {HOME}.tracking where state = 'current'")
         stored = dict(await cursor.fetchall())
         for projection in projections:
             present = stored.get(projection.name)
             if present is None:
-                await projection.create_tables(connection, LIVE_SCHEMA)
-                await projection.create_indexes(connection, LIVE_SCHEMA)
+                await projection.create_tables(connection, HOME)
+                await projection.create_indexes(connection, HOME)
                 await connection.execute(
-                    f"insert into {LIVE_SCHEMA}.tracking (name, version, position) values (%s, %s, 0)",
+                    f"insert into {HOME}.tracking (name, version, position) values (%s, %s, 0)",
                     (projection.name, projection.version),
                 )
             elif present != projection.version:
@@ -72,10 +64,13 @@ async def ensure_tables(database: Database, projections: Sequence[Projection]) -
 
 
 class ProjectionRunner:
-    """Runs one projection. `run` goes on until cancelled; `catch_up` once to a position."""
+    """Runs one projection. `run` goes on until cancelled; `catch_up` once to a position.
+
+    It feeds the current generation, whichever that is, or with ``schema`` the one that stands there.
+    """
 
     def __init__(
-        self, database: Database, log: Log, tail: LogTail, projection: Projection, schema: str = LIVE_SCHEMA
+        self, database: Database, log: Log, tail: LogTail, projection: Projection, schema: str | None = None
     ) -> None:
         self._database = database
         self._log = log
@@ -161,33 +156,38 @@ class ProjectionRunner:
                 raise _Unreadable(event.broken)
         prepared = await self._projection.prepare(wanted) if wanted else None
         async with self._database.transaction() as connection:
-            await self._take_turn(connection, before)
+            schema = await self._take_turn(connection, before)
             if wanted:
-                await self._projection.apply(connection, self._schema, wanted, prepared)
+                await self._projection.apply(connection, schema, wanted, prepared)
             await connection.execute(
-                f"update {self._schema}.tracking set position = %s, stalled_at = null, error = null, "
-                "moved_at = now() where name = %s",
-                (page[-1].position, self._projection.name),
+                f"update {HOME}.tracking set position = %s, stalled_at = null, error = null, "
+                "moved_at = now() where name = %s and schema = %s",
+                (page[-1].position, self._projection.name, schema),
             )
 
-    async def _take_turn(self, connection: Connection, before: int) -> None:
-        """Lock the tracking row first, and refuse the page if the view moved meanwhile.
+    async def _take_turn(self, connection: Connection, before: int) -> str:
+        """Lock the tracking row, and refuse the page if the view moved meanwhile. Returns where it stands.
 
-        A rebuild switches tables under this lock; taking it before any table keeps the two from a deadlock.
+        A rebuild switches under this lock.
         """
         cursor = await connection.execute(
-            f"select version, position from {self._schema}.tracking where name = %s for update",
-            (self._projection.name,),
+            f"select schema, version, position from {HOME}.tracking where {_CHOSEN} for no key update",
+            _chosen(self._projection.name, self._schema),
         )
         row = await cursor.fetchone()
-        if row is None or row[0] != self._projection.version or row[1] != before:
+        if row is None or row[1] != self._projection.version or row[2] != before:
             raise _MovedMeanwhile
+        return row[0]
 
     async def _stall(self, poison: "_Poisoned") -> None:
         async with self._database.connection() as connection:
             await connection.execute(
-                f"update {self._schema}.tracking set stalled_at = %s, error = %s where name = %s",
-                (poison.event.position, poison.reason, self._projection.name),
+                f"update {HOME}.tracking set stalled_at = %(at)s, error = %(why)s where {_CHOSEN}",
+                {
+                    **_chosen(self._projection.name, self._schema),
+                    "at": poison.event.position,
+                    "why": poison.reason,
+                },
             )
 
 
@@ -210,14 +210,25 @@ class _Poisoned(Exception):
         self.reason = f"{event.name}: {what}"
 
 
-async def read_progress(connection: Connection, name: str, schema: str = LIVE_SCHEMA) -> Progress:
-    """The tracking row of a projection; position 0 where it was never built."""
+_CHOSEN = (
+    "name = %(name)s and case when %(schema)s::text is null then state = 'current' else schema = %(schema)s end"
+)
+"""SQL for the tracking row of the current generation, or of the one in a schema."""
+
+
+def _chosen(name: str, schema: str | None) -> dict[str, object]:
+    return {"name": name, "schema": schema}
+
+
+async def read_progress(connection: Connection, name: str, schema: str | None = None) -> Progress:
+    """How far a read model's current generation got, or the one in ``schema``; position 0 if never built."""
     cursor = await connection.execute(
-        f"select name, version, position, stalled_at, error, moved_at from {schema}.tracking where name = %s",
-        (name,),
+        "select name, schema, version, position, stalled_at, error, moved_at "
+        f"from {HOME}.tracking where {_CHOSEN}",
+        _chosen(name, schema),
     )
     row = await cursor.fetchone()
-    return Progress(*row) if row is not None else Progress(name, "", 0, None, None, None)
+    return Progress(*row) if row is not None else Progress(name, "", "", 0, None, None, None)
 
 
 async def wait_for(database: Database, name: str, position: int, *, seconds: float = 10.0) -> None:

@@ -15,7 +15,7 @@ from ..domain.ranking import PRODUCT_WEIGHTS, Legs, Weights
 from ..streams.database import Connection, Database
 from .embedders import Embedder
 from .filters import CLOSED, MemoryFilter
-from .projection import LIVE_SCHEMA
+from .generations import read_models
 from .rows import MEMORY_COLUMNS, MemoryRow, memory_row
 
 EXACT_UP_TO = 50_000
@@ -36,20 +36,20 @@ class Hit:
 
 
 class Search:
-    """Runs searches against one set of read models."""
+    """Runs searches against the current read models, or those in the schema ``scratch``."""
 
     def __init__(
         self,
         database: Database,
         embedder: Embedder,
         *,
-        schema: str = LIVE_SCHEMA,
+        scratch: str | None = None,
         exact_up_to: int = EXACT_UP_TO,
         index_share: float = INDEX_SHARE,
     ) -> None:
         self._database = database
         self._embedder = embedder
-        self._schema = schema
+        self._scratch = scratch
         self._exact_up_to = exact_up_to
         self._index_share = index_share
 
@@ -62,7 +62,7 @@ class Search:
             embedded = await asyncio.to_thread(self._embedder.embed, [query])
             vector = "[" + ",".join(map(repr, embedded[0].tolist())) + "]"
         pool = ranking.pool_size(limit)
-        async with self._database.transaction() as connection:
+        async with read_models(self._database, scratch=self._scratch) as connection:
             text_ranks = await self._text_leg(connection, query, matching, pool) if weights.text else {}
             found = set(text_ranks)
             if vector is not None:
@@ -93,7 +93,7 @@ class Search:
             # In small letters first: the parser drops words that are too long by their length as given.
             "with q as (select replace(plainto_tsquery('english', lower(%(query)s))::text, $$' & '$$, $$' | '$$)"
             "::tsquery words) "
-            f"select memory_id, ts_rank(lexemes, q.words, 1) as rank from {self._schema}.live_memory, q "
+            f"select memory_id, ts_rank(lexemes, q.words, 1) as rank from live_memory, q "
             f"where lexemes @@ q.words and {matching.where()} order by rank desc, memory_id limit %(pool)s",
             {**matching.values(), "query": query, "pool": pool},
         )
@@ -114,33 +114,29 @@ class Search:
         if await self._exact(connection, matching):
             # The fence keeps the planner from answering a filtered query out of the vector index.
             statement = (
-                f"select memory_id from (select memory_id, embedding from {self._schema}.live_memory "
+                f"select memory_id from (select memory_id, embedding from live_memory "
                 f"where {where} offset 0) bounded order by {distance}, memory_id limit %(pool)s"
             )
         else:
             await connection.execute(f"set local hnsw.ef_search = {HNSW_EF_SEARCH}")
             await connection.execute("set local hnsw.iterative_scan = strict_order")
             await connection.execute(f"set local hnsw.max_scan_tuples = {HNSW_MAX_SCAN_TUPLES}")
-            statement = (
-                f"select memory_id from {self._schema}.live_memory where {where} "
-                f"order by {distance} limit %(pool)s"
-            )
+            statement = f"select memory_id from live_memory where {where} order by {distance} limit %(pool)s"
         cursor = await connection.execute(statement, values)
         return {memory_id for (memory_id,) in await cursor.fetchall()}
 
     async def _exact(self, connection: Connection, matching: MemoryFilter) -> bool:
         """Whether to compare every vector under the filter: they are few, or a small share of the table."""
         cursor = await connection.execute(
-            f"select count(*) from (select 1 from {self._schema}.live_memory where {matching.where()} "
-            "limit %(bound)s) bounded",
+            f"select count(*) from (select 1 from live_memory where {matching.where()} limit %(bound)s) bounded",
             {**matching.values(), "bound": self._exact_up_to + 1},
         )
         counted = await cursor.fetchone()
         if counted is None or counted[0] <= self._exact_up_to:
             return True
         cursor = await connection.execute(
-            f"select (select count(*) from {self._schema}.live_memory where {matching.where()}) "
-            f"< %(share)s * (select reltuples from pg_class where oid = '{self._schema}.live_memory'::regclass)",
+            f"select (select count(*) from live_memory where {matching.where()}) "
+            f"< %(share)s * (select reltuples from pg_class where oid = 'live_memory'::regclass)",
             {**matching.values(), "share": self._index_share},
         )
         row = await cursor.fetchone()
@@ -148,7 +144,7 @@ class Search:
 
     async def _topic_leg(self, connection: Connection, query: str, matching: MemoryFilter, pool: int) -> set[UUID]:
         cursor = await connection.execute(
-            f"select memory_id from {self._schema}.live_memory where strpos(lower(topic), lower(%(query)s)) > 0 "
+            f"select memory_id from live_memory where strpos(lower(topic), lower(%(query)s)) > 0 "
             f"and {matching.where()} order by occurred_at desc, memory_id limit %(pool)s",
             {**matching.values(), "query": query.strip(), "pool": pool},
         )
@@ -160,7 +156,7 @@ class Search:
         cursor = await connection.execute(
             f"select {MEMORY_COLUMNS}, case when embedding_model = %(model)s "
             f"then embedding operator(public.<=>) %(vector)s::public.halfvec end, {CLOSED} "
-            f"from {self._schema}.live_memory where tenant = %(tenant)s and memory_id = any(%(found)s)",
+            f"from live_memory where tenant = %(tenant)s and memory_id = any(%(found)s)",
             {
                 "tenant": matching.tenant,
                 "now": matching.now,

@@ -145,6 +145,9 @@ async def _database(connection: "Connection", url: str, found: ServerFindings) -
     else:
         yield Check("pgvector", "fault", "the extension vector is not installed on the server", "Install pgvector")
     yield await asyncio.to_thread(_schema, url)
+    from ...projections.generations import are_prepared
+    from ...projections.runner import read_progress
+
     row = await (
         await connection.execute("select to_regclass('lethelog_vault.tenant_keys') is not null")
     ).fetchone()
@@ -153,12 +156,8 @@ async def _database(connection: "Connection", url: str, found: ServerFindings) -
             await connection.execute("select exists (select 1 from lethelog_vault.tenant_keys)")
         ).fetchone()
         found.sealed = bool(row and row[0])
-    row = await (await connection.execute("select to_regclass('lethelog_views.tracking') is not null")).fetchone()
-    if row and row[0]:
-        row = await (
-            await connection.execute("select version from lethelog_views.tracking where name = 'live_memory'")
-        ).fetchone()
-        found.built_as = row[0] if row else None
+    if await are_prepared(connection):
+        found.built_as = (await read_progress(connection, "live_memory")).version or None
 
 
 def _schema(url: str) -> Check:

@@ -97,6 +97,7 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
     await database.open()
     if not await _exists(database, "lethelog.head"):
         return
+    from ...projections.generations import are_prepared
     from ...projections.runner import read_progress
     from ...streams.relay import relay_state
     from .serving import broker_settings
@@ -106,22 +107,24 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
         found.head = row[0] if row else 0
     broker = await asyncio.to_thread(broker_settings, settings)
     found.relay = await relay_state(database, broker)
-    if await _exists(database, "lethelog_views.tracking"):
-        async with database.connection() as connection:
-            found.read_models = [await read_progress(connection, name) for name in READ_MODELS]
-        if await _exists(database, "lethelog_views.review_queue"):
-            found.queue = await _queue(settings, database)
+    async with database.connection() as connection:
+        if not await are_prepared(connection):
+            return
+        found.read_models = [await read_progress(connection, name) for name in READ_MODELS]
+    if any(one.version for one in found.read_models):
+        found.queue = await _queue(settings, database)
 
 
 async def _queue(settings: "Settings", database: "Database") -> dict[str, int] | None:
     """How many proposals of this tenant stand how. None where the tenant or the master key is not there yet."""
+    from ...projections.generations import read_models
+
     tenant = await tenant_id(settings, database)
     if tenant is None:
         return None
-    async with database.connection() as connection:
+    async with read_models(database) as connection:
         cursor = await connection.execute(
-            "select status, count(*) from lethelog_views.review_queue where tenant = %s and status <> 'dismissed' "
-            "group by 1",
+            "select status, count(*) from review_queue where tenant = %s and status <> 'dismissed' group by 1",
             (tenant,),
         )
         counted = dict(await cursor.fetchall())

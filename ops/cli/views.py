@@ -41,7 +41,7 @@ def rebuild(context: typer.Context, name: Name, json_only: Json = False) -> None
     with session.open(ensure=False) as memory:
         for one in names:
             with _progress(session, f"rebuilding {one}") as report:
-                positions[one] = _finishing(memory, memory.asyncio.rebuild(one, report))
+                positions[one] = _finishing(memory, memory.asyncio.rebuild(one, report)).position
     printer = session.printer
     if printer.json_only:
         printer.document({"rebuilt": [{"name": one, "position": at} for one, at in positions.items()]})

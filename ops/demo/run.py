@@ -16,6 +16,7 @@ from ...handlers.arguments import RememberFields
 from ...handlers.memory import AsyncMemory
 from ...handlers.reading import Reading
 from ...handlers.views import PassView, ProposalView, SearchResult
+from ...projections.generations import read_models
 from ...projections.rebuild import Rebuilder
 from ..local import open_memory
 from ..settings import Settings
@@ -205,9 +206,9 @@ class _Demo:
         return done
 
     async def _judged_of(self, pass_id: UUID) -> int:
-        async with self._memory.engine.database.connection() as connection:
+        async with read_models(self._memory.engine.database) as connection:
             cursor = await connection.execute(
-                "select count(*) from lethelog_views.review_queue where tenant = %s and pass_id = %s",
+                "select count(*) from review_queue where tenant = %s and pass_id = %s",
                 (self._memory.caller.tenant, pass_id),
             )
             row = await cursor.fetchone()
@@ -283,12 +284,11 @@ class _Demo:
         with self._report.timed("as it stood before"):
             await rebuilder.build(schema, position)
             try:
-                result = await Reading(engine, schema=schema).search(
+                result = await Reading(engine, scratch=schema).search(
                     self._memory.caller, {"query": question, "limit": 5}
                 )
             finally:
-                async with engine.database.connection() as connection:
-                    await connection.execute(f"drop schema if exists {schema} cascade")
+                await rebuilder.discard(schema)
         show.hits(self._console, f"and as it stood before, at position {position} of the log", result)
 
     async def _about(self, question: str, proposals: Sequence[ProposalView]) -> list[ProposalView]:

@@ -7,22 +7,22 @@ from uuid import UUID
 import numpy as np
 
 from ...domain.policy import PAIR_TYPES
+from ...projections.generations import read_models
 from ...projections.nearest import Group, Weights
-from ...projections.projection import LIVE_SCHEMA
 from .candidate_store import Store
 from .ranking import fused
 
 
 async def reciprocal_ranks(store: Store) -> dict[UUID, list[tuple[UUID, float]]]:
     """Every memory's five nearest newer ones of its type, scope and project by fused rank; cosines stand as 1."""
-    async with store.engine.database.connection() as connection, connection.cursor(binary=True) as cursor:
+    async with read_models(store.engine.database) as connection, connection.cursor(binary=True) as cursor:
         await cursor.execute(
             (
-                "select memory_id, n.memory_type, n.scope, n.project, public.halfvec_send(embedding), words "
-                f"from {LIVE_SCHEMA}.candidate_neighbours n join {LIVE_SCHEMA}.live_memory l "
-                "using (tenant, memory_id) where tenant = %s and n.memory_type = any(%s) "
-                "order by occurred_at, memory_id"
-            ).encode(),
+                b"select memory_id, n.memory_type, n.scope, n.project, public.halfvec_send(embedding), words "
+                b"from candidate_neighbours n join live_memory l "
+                b"using (tenant, memory_id) where tenant = %s and n.memory_type = any(%s) "
+                b"order by occurred_at, memory_id"
+            ),
             (store.tenant, list(PAIR_TYPES)),
         )
         rows = await cursor.fetchall()

@@ -22,9 +22,9 @@ from ...handlers.engine import Engine, open_engine
 from ...handlers.memories import MemoryCommands
 from ...projections.candidates import SelectedItem, Selection, select_candidates
 from ...projections.embedders import Embedder
+from ...projections.generations import HOME, read_models
 from ...projections.nearest import PRODUCT_WEIGHTS, Weights
 from ...projections.neighbours import RefreshReport, refresh
-from ...projections.projection import LIVE_SCHEMA
 from ...projections.rows import MemoryRow, read_rows
 from ...projections.runner import ProjectionRunner, ensure_tables
 from ...streams.log import Appended, NewEvent, Unit
@@ -117,7 +117,7 @@ class Store:
     async def analyze(self) -> None:
         """What autovacuum does some seconds after a load."""
         async with self.engine.database.connection() as connection:
-            await connection.execute(f"vacuum analyze {LIVE_SCHEMA}.live_memory, {LIVE_SCHEMA}.review_queue")
+            await connection.execute(f"vacuum analyze {HOME}.live_memory, {HOME}.review_queue")
 
     async def refresh(self, neighbours: int, weights: Weights = PRODUCT_WEIGHTS) -> RefreshReport:
         """Refresh the neighbour lists up to the log's head."""
@@ -134,10 +134,9 @@ class Store:
 
     async def pair_lists(self) -> dict[UUID, list[tuple[UUID, float]]]:
         """Every memory's nearest newer of its type, scope and project, best first, with their cosines."""
-        async with self.engine.database.connection() as connection:
+        async with read_models(self.engine.database) as connection:
             cursor = await connection.execute(
-                f"select memory_id, pair_ids, pair_similarities from {LIVE_SCHEMA}.candidate_neighbours "
-                "where tenant = %s",
+                "select memory_id, pair_ids, pair_similarities from candidate_neighbours where tenant = %s",
                 (self.tenant,),
             )
             return {row[0]: list(zip(row[1], row[2], strict=True)) for row in await cursor.fetchall()}
@@ -175,7 +174,7 @@ class Store:
 
     async def _rows(self, selection: Selection) -> Any:
         ids = {one for item in selection.items for one in (item.memory_id, *item.newer)}
-        async with self.engine.database.connection() as connection:
+        async with read_models(self.engine.database) as connection:
             return await read_rows(connection, self.tenant, list(ids))
 
     async def _append(self, event: e.Event) -> None:

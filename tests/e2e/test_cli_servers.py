@@ -145,7 +145,8 @@ def test_read_models_are_compared_and_rebuilt(cli):
         "review_queue",
         "memory_history",
     }
-    _sql(cli.data_dir, "update lethelog_views.live_memory set content = 'tampered' where memory_id = %s", one)
+    live = _current(cli.data_dir, "live_memory")
+    _sql(cli.data_dir, f"update {live}.live_memory set content = 'tampered' where memory_id = %s", one)
     different = cli("compare", "live_memory", "--json")
     assert different.status == 1 and not json.loads(different.out)["equal"]
     assert "1 rows only live, 1 only rebuilt" in cli("compare", "live_memory").out
@@ -155,22 +156,24 @@ def test_read_models_are_compared_and_rebuilt(cli):
     assert cli.json("compare", "live_memory")["equal"]
 
 
-def test_ctrl_c_during_a_rebuild_leaves_the_live_view_and_no_half_built_one(cli):
+def test_ctrl_c_during_a_rebuild_leaves_the_live_view_and_what_was_built_for_the_next_one(cli):
     one = cli.remember("still there")
     cli.json("list")
     with psycopg.connect(_database(cli.data_dir)) as holder:
         # The switch at its end waits for this row, so the rebuild cannot end by itself.
         holder.execute("select 1 from lethelog_views.tracking where name = 'memory_history' for update")
+        before = _schemas(cli.data_dir)
         rebuild = cli.spawn("rebuild", "memory_history")
-        _until(lambda: "lethelog_rebuild_memory_history" in _schemas(cli.data_dir))
+        _until(lambda: _schemas(cli.data_dir) != before)
         second = cli("rebuild", "memory_history", "--json")
         assert second.status == 1 and second.error["code"] == "conflict"
         rebuild.send_signal(signal.SIGINT)
         _, said = rebuild.communicate(timeout=60)
     assert rebuild.returncode == 130 and b"Traceback" not in said, said
-    assert "lethelog_rebuild_memory_history" not in _schemas(cli.data_dir)
+    [kept] = _schemas(cli.data_dir) - before
     assert cli.json("history", one)["entries"]
     assert cli("rebuild", "memory_history").status == 0
+    assert _current(cli.data_dir, "memory_history") == kept
 
 
 def test_a_read_model_of_another_version_is_refused_diagnosed_and_mended(own):
@@ -240,7 +243,17 @@ def _sql(folder: Path, statement: str, *values: object) -> None:
 
 def _schemas(folder: Path) -> set[str]:
     with psycopg.connect(_database(folder), autocommit=True) as connection:
-        return {row[0] for row in connection.execute("select nspname from pg_namespace")}
+        return {
+            row[0] for row in connection.execute("select nspname from pg_namespace where nspname ~ '^lethelog'")
+        }
+
+
+def _current(folder: Path, name: str) -> str:
+    with psycopg.connect(_database(folder), autocommit=True) as connection:
+        [[schema]] = connection.execute(
+            "select schema from lethelog_views.tracking where name = %s and state = 'current'", (name,)
+        ).fetchall()
+    return schema
 
 
 def _until(reached, seconds: float = 40) -> None:

@@ -626,7 +626,7 @@ async def test_a_vector_that_comes_later_enters_the_lists_without_any_event(stor
         )
     [item] = (await store.select()).items
     assert (item.memory_id, item.newer, item.similarity) == (older, (newer,), (0.0,))
-    assert await store.engine.live_memory.fill_vectors(store.engine.database, "lethelog_views") == 1
+    assert await store.engine.live_memory.fill_vectors(store.engine.database) == 1
     [item] = (await store.select()).items
     assert item.similarity[0] > 0.5
 
