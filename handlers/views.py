@@ -52,6 +52,8 @@ class MemoryView(View):
     """An ended memory of the same text."""
     superseded_by: UUID | None = None
     edge: str | None = None
+    held_until: datetime | None = None
+    """Of a superseded memory: from when on its successor holds in its stead."""
     version: int
     """The state version: what ``expected_version`` is compared with."""
     position: int

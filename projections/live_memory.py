@@ -1,14 +1,14 @@
 """The read model that search, get and list read: one row per memory, with its vector and full text.
 
 A row is the memory's folded state, so it can always be told from the log alone. Rows of every status are kept
-(history, filters by status); the *retrievable* predicate stands here once, for every read path.
+(history, filters by status), and every past state stands in a table beside (`memory_past`). The *retrievable*
+predicate stands here once, for every read path.
 """
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -17,11 +17,13 @@ from ..domain.errors import LethelogError
 from ..domain.events import MemoryRemembered, event_names
 from ..domain.memory import Memory, evolve
 from ..streams.database import Connection, Database
-from ..streams.folding import fold_stream
+from ..streams.folding import fold_states
 from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
 from .embedders import Embedder
 from .generations import HOME, read_models
+from .memory_columns import COLUMNS, TYPED_COLUMNS, memory_values
+from .memory_past import Key, State, add_states_between, create_past, end_present_states, index_past
 
 LIVE = "not (archived or suppressed or refuted or quarantined) and successor is null"
 """SQL of `domain.memory.Memory.live`."""
@@ -29,48 +31,6 @@ RETRIEVABLE = (
     "not (archived or suppressed or refuted or quarantined) and (expires_at is null or expires_at > %(now)s)"
 )
 """SQL of `domain.memory.Memory.retrievable`; every read path that was not asked for a status uses it."""
-
-_COLUMNS: dict[str, str] = {
-    "tenant": "uuid not null",
-    "memory_id": "uuid not null",
-    "version": "bigint not null",
-    "state_version": "bigint not null",
-    "position": "bigint not null",
-    "memory_type": "text not null",
-    "scope": "text not null",
-    "project": "uuid",
-    "topic": "text not null",
-    "content": "text not null",
-    "tags": "jsonb not null",
-    # As text: jsonb keeps numbers as decimals, and a float would come back as another one.
-    "metadata": "text",
-    "user_ref": "uuid",
-    "agent_ref": "uuid",
-    "run_ref": "uuid",
-    "session_ref": "uuid",
-    "subject_ref": "uuid",
-    "producer": "text not null",
-    "trust": "text not null",
-    "core": "boolean not null",
-    "pinned": "boolean not null",
-    "verified": "boolean not null",
-    "occurred_at": "timestamptz not null",
-    "recorded_at": "timestamptz not null",
-    "fresh_at": "timestamptz not null",
-    "valid_from": "timestamptz",
-    "valid_to": "timestamptz",
-    "expires_at": "timestamptz",
-    "derived_from": "jsonb not null",
-    "predecessor": "uuid",
-    "earlier": "uuid",
-    "successor": "uuid",
-    "edge": "text",
-    "archived": "boolean not null",
-    "suppressed": "boolean not null",
-    "refuted": "boolean not null",
-    "quarantined": "boolean not null",
-}
-_KEY = ("tenant", "memory_id")
 INDEXED_CHARACTERS = 100_000
 """Full text is made of this many first characters: the words of more may pass the megabyte that a tsvector holds.
 
@@ -81,9 +41,9 @@ crashes on one that grows beyond that when the dictionary makes it small (Ⱥ tak
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    memories: dict[tuple[UUID, UUID], tuple[Memory, int]]
-    """(tenant, memory) -> its state after the page, and the position of its last event."""
-    vectors: dict[tuple[UUID, UUID], list[float]]
+    states: dict[Key, list[State]]
+    """Its states after each event of the page, in order."""
+    vectors: dict[Key, list[float]]
 
 
 def embedded_text(topic: str, content: str) -> str:
@@ -95,7 +55,7 @@ class LiveMemory:
     """See the module's docstring. ``embedder`` belongs to the version: another model demands a rebuild."""
 
     name = "live_memory"
-    tables = ("live_memory",)
+    tables = ("live_memory", "memory_past")
     wants = frozenset(event_names("memory."))
 
     def __init__(self, log: Log, embedder: Embedder) -> None:
@@ -104,10 +64,10 @@ class LiveMemory:
 
     @property
     def version(self) -> str:
-        return f"2/{self._embedder.model}/{self._embedder.dimensions}"
+        return f"3/{self._embedder.model}/{self._embedder.dimensions}"
 
     async def create_tables(self, connection: Connection, schema: str) -> None:
-        columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+        columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
         await connection.execute(
             f"create table {schema}.live_memory ({columns}, "
             f"embedding public.halfvec({self._embedder.dimensions}), embedding_model text, "
@@ -115,6 +75,7 @@ class LiveMemory:
             f"setweight(to_tsvector('english', lower(left(content, {INDEXED_CHARACTERS}))), 'B')) stored, "
             "primary key (tenant, memory_id))"
         )
+        await create_past(connection, schema, self._embedder.dimensions)
 
     async def create_indexes(self, connection: Connection, schema: str) -> None:
         for statement in (
@@ -128,43 +89,55 @@ class LiveMemory:
             f"create index live_memory_unembedded on {schema}.live_memory (position) where embedding is null",
         ):
             await connection.execute(statement)
+        await index_past(connection, schema)
 
     async def prepare(self, page: Sequence[RecordedEvent]) -> _Prepared:
-        by_memory: dict[tuple[UUID, UUID], list[RecordedEvent]] = {}
+        by_memory: dict[Key, list[RecordedEvent]] = {}
         for event in page:
             by_memory.setdefault((event.tenant, event.stream), []).append(event)
         before = await self._read_beginnings(by_memory, page[0].position)
-        memories: dict[tuple[UUID, UUID], tuple[Memory, int]] = {}
+        states: dict[Key, list[State]] = {}
         for key, events in by_memory.items():
-            state = fold_stream([*before.get(key, ()), *events], evolve)
-            assert state is not None
-            memories[key] = (state, events[-1].position)
+            folded = fold_states([*before.get(key, ()), *events], evolve)
+            states[key] = [(state, one.position) for one, state in folded if one.position >= page[0].position]
         fresh = [(event.tenant, event.stream) for event in page if isinstance(event.event, MemoryRemembered)]
-        vectors = await self._embed([(key, memories[key][0]) for key in fresh])
-        return _Prepared(memories, vectors)
+        vectors = await self._embed([(key, states[key][-1][0]) for key in fresh])
+        return _Prepared(states, vectors)
 
     async def apply(
         self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: _Prepared
     ) -> None:
-        kept = [(k, m, p) for k, (m, p) in prepared.memories.items() if m.content is not None]
-        gone = [key for key, (memory, _) in prepared.memories.items() if memory.content is None]
+        kept = {key: held for key, held in prepared.states.items() if held[-1][0].content is not None}
+        gone = [key for key in prepared.states if key not in kept]
         if kept:
-            rows = [_row(key[0], memory, position) for key, memory, position in kept]
-            vectors = [prepared.vectors.get(key) for key, _, _ in kept]
-            await connection.execute(
-                _UPSERT.format(schema=schema),
-                {
-                    "rows": json.dumps(rows, ensure_ascii=False),
-                    "vectors": [None if v is None else _literal(v) for v in vectors],
-                    "model": self._embedder.model,
-                },
-            )
+            await end_present_states(connection, schema, {key: held[0][1] for key, held in kept.items()})
+            await self._write_present(connection, schema, kept, prepared.vectors)
+            await add_states_between(connection, schema, kept)
         if gone:
-            await connection.execute(
-                f"delete from {schema}.live_memory m using unnest(%s::uuid[], %s::uuid[]) x(tenant, memory_id) "
-                "where m.tenant = x.tenant and m.memory_id = x.memory_id",
-                ([tenant for tenant, _ in gone], [memory_id for _, memory_id in gone]),
-            )
+            for table in self.tables:
+                await connection.execute(
+                    f"delete from {schema}.{table} m using unnest(%s::uuid[], %s::uuid[]) x(tenant, memory_id) "
+                    "where m.tenant = x.tenant and m.memory_id = x.memory_id",
+                    ([tenant for tenant, _ in gone], [memory_id for _, memory_id in gone]),
+                )
+
+    async def _write_present(
+        self,
+        connection: Connection,
+        schema: str,
+        states: Mapping[Key, Sequence[State]],
+        vectors: Mapping[Key, Sequence[float]],
+    ) -> None:
+        rows = [memory_values(tenant, *held[-1]) for (tenant, _), held in states.items()]
+        made = [vectors.get(key) for key in states]
+        await connection.execute(
+            _UPSERT.format(schema=schema),
+            {
+                "rows": json.dumps(rows, ensure_ascii=False),
+                "vectors": [None if vector is None else _literal(vector) for vector in made],
+                "model": self._embedder.model,
+            },
+        )
 
     async def fill_vectors(self, database: Database, limit: int = 100) -> int:
         """Embed rows whose embedding failed when they were written; returns how many were filled.
@@ -191,17 +164,19 @@ class LiveMemory:
             row = await cursor.fetchone()
             if row is None:
                 return 0
-            await connection.execute(
-                f"update {row[0]}.live_memory m set embedding = x.vector::public.halfvec, embedding_model = %s "
-                "from unnest(%s::uuid[], %s::uuid[], %s::text[]) x(tenant, memory_id, vector) "
-                "where m.tenant = x.tenant and m.memory_id = x.memory_id and m.embedding is null",
-                (
-                    self._embedder.model,
-                    [one[0] for one in rows],
-                    [one[1] for one in rows],
-                    [_literal(vector.tolist()) for vector in vectors],
-                ),
+            made = (
+                self._embedder.model,
+                [one[0] for one in rows],
+                [one[1] for one in rows],
+                [_literal(vector.tolist()) for vector in vectors],
             )
+            for table in self.tables:
+                await connection.execute(
+                    f"update {row[0]}.{table} m set embedding = x.vector::public.halfvec, embedding_model = %s "
+                    "from unnest(%s::uuid[], %s::uuid[], %s::text[]) x(tenant, memory_id, vector) "
+                    "where m.tenant = x.tenant and m.memory_id = x.memory_id and m.embedding is null",
+                    made,
+                )
         return len(rows)
 
     async def _read_beginnings(
@@ -238,48 +213,18 @@ def _literal(vector: Sequence[float]) -> str:
     return "[" + ",".join(map(repr, np.asarray(vector, dtype=np.float32).tolist())) + "]"
 
 
-def _row(tenant: UUID, memory: Memory, position: int) -> dict[str, Any]:
-    owners = memory.owners
-    values: dict[str, Any] = {
-        "tenant": tenant,
-        "memory_id": memory.id,
-        "position": position,
-        "user_ref": owners.user,
-        "agent_ref": owners.agent,
-        "run_ref": owners.run,
-        "session_ref": owners.session,
-        "subject_ref": owners.subject,
-        "tags": list(memory.tags or ()),
-        "metadata": None if memory.metadata is None else json.dumps(memory.metadata, ensure_ascii=False),
-        "derived_from": [str(one) for one in memory.derived_from],
-    }
-    for column in _COLUMNS:
-        if column not in values:
-            values[column] = getattr(memory, column)
-    return {name: _json_ready(value) for name, value in values.items()}
-
-
-def _json_ready(value: Any) -> Any:
-    if isinstance(value, UUID):
-        return str(value)
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return value
-
-
-_TYPED = ", ".join(f"{name} {kind.removesuffix(' not null')}" for name, kind in _COLUMNS.items())
 _UPSERT = (
     "insert into {schema}.live_memory ("
-    + ", ".join(_COLUMNS)
+    + ", ".join(COLUMNS)
     + ", embedding, embedding_model) select "
-    + ", ".join(f"r.{name}" for name in _COLUMNS)
+    + ", ".join(f"r.{name}" for name in COLUMNS)
     + ", v.vector::public.halfvec, case when v.vector is not null then %(model)s end "
-    + f"from rows from (jsonb_to_recordset(%(rows)s::jsonb) as ({_TYPED}), unnest(%(vectors)s::text[])) "
+    + f"from rows from (jsonb_to_recordset(%(rows)s::jsonb) as ({TYPED_COLUMNS}), unnest(%(vectors)s::text[])) "
     + "as r("
-    + ", ".join(_COLUMNS)
+    + ", ".join(COLUMNS)
     + ", vector) cross join lateral (select r.vector) v(vector) "
     + "on conflict (tenant, memory_id) do update set "
-    + ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in _KEY)
+    + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name not in ("tenant", "memory_id"))
     + ", embedding = coalesce(excluded.embedding, live_memory.embedding)"
     + ", embedding_model = coalesce(excluded.embedding_model, live_memory.embedding_model)"
     + " where live_memory.version < excluded.version"

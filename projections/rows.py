@@ -48,6 +48,7 @@ class MemoryRow:
     earlier: UUID | None
     successor: UUID | None
     edge: str | None
+    held_until: datetime | None
     archived: bool
     suppressed: bool
     refuted: bool

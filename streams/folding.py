@@ -1,6 +1,6 @@
 """From the events of a stream to the state they make."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -19,13 +19,21 @@ class Evolve(Protocol[S]):
     ) -> S: ...
 
 
-def fold_stream(recorded: Iterable[RecordedEvent], evolve: Evolve[S]) -> S | None:
-    """The state of one stream, from its events in order; None where there are none.
+def fold_states(recorded: Iterable[RecordedEvent], evolve: Evolve[S]) -> Iterator[tuple[RecordedEvent, S]]:
+    """Each event of one stream, in order, with the state it leads to.
 
-    Events of a name this version does not know change nothing: what they say is not guessed at.
+    Events of a name this version does not know are left out: what they say is not guessed at.
     """
     state: S | None = None
     for one in recorded:
         if one.event is not None:
             state = evolve(state, one.event, stream=one.stream, version=one.version, recorded_at=one.recorded_at)
-    return state
+            yield one, state
+
+
+def fold_stream(recorded: Iterable[RecordedEvent], evolve: Evolve[S]) -> S | None:
+    """The state of one stream, from its events in order; None where there are none that are known."""
+    last: S | None = None
+    for _, state in fold_states(recorded, evolve):
+        last = state
+    return last
