@@ -21,8 +21,8 @@ from nats.js import JetStreamContext
 
 from ..domain.errors import LethelogError, Misconfigured, Unavailable
 
-StreamKind = Literal["events", "tasks", "parked"]
-STREAM_KINDS: tuple[StreamKind, ...] = ("events", "tasks", "parked")
+StreamKind = Literal["events", "tasks", "retries", "parked"]
+STREAM_KINDS: tuple[StreamKind, ...] = ("events", "tasks", "retries", "parked")
 
 RECONNECT_SECONDS = 0.2
 _LOG = logging.getLogger(__name__)
@@ -75,6 +75,9 @@ class BrokerSettings:
         if not re.fullmatch(r"[a-z][a-z0-9_-]*", queue):
             raise Misconfigured(f"queue {queue!r} must be one word of a-z, 0-9, _ and -")
         return f"{self.prefix}.tasks.{queue}"
+
+    def retry_subject(self, durable: str) -> str:
+        return f"{self.prefix}.retries.{durable}"
 
     def parked_subject(self, durable: str) -> str:
         return f"{self.prefix}.parked.{durable}"

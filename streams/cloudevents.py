@@ -6,6 +6,7 @@ Personal text is never in clear on the broker; whoever may read it unwraps it th
 import base64
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -82,6 +83,24 @@ def read_message(message: bytes | Mapping[str, Any]) -> tuple[Any, ...]:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise payloads.UnreadableEvent("not a message of this log") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an event stands: in the log, and in whose stream."""
+
+    tenant: UUID
+    aggregate: UUID
+    position: int
+
+
+def place_of(message: bytes) -> Place | None:
+    """Where the event of a message stands; None for a message that is none of the log's."""
+    try:
+        data = json.loads(message)
+        return Place(UUID(data["tenant"]), UUID(data["subject"]), int(data["position"]))
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 Decode = Callable[[list[Sequence[object]]], Awaitable[list[RecordedEvent]]]

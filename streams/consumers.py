@@ -17,10 +17,14 @@ from faststream import AckPolicy
 from faststream.nats import JStream, NatsBroker, PullSub
 from faststream.nats.message import NatsMessage
 from faststream.nats.subscriber.usecases import PullStreamSubscriber
+from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.js import JetStreamContext
+from nats.js.api import ConsumerInfo
 
 from ..domain.errors import LethelogError, Unavailable
 from . import cloudevents, parking
+from . import parked as parked_messages
 from .broker import (
     BrokerSettings,
     close,
@@ -29,12 +33,13 @@ from .broker import (
     keep_reconnecting,
     translated,
 )
-from .delivery import DeliveryRule, Park
+from .delivery import DeliveryRule, Park, Terms
 from .ending import end
 from .pull import PatientPull
-from .subscriptions import EventSubscription, Subscription, TaskSubscription, durable_of, kind_of
+from .sequences import Sequences
+from .subscriptions import EventHandler, Subscription, TaskSubscription, durables_of
 from .tasks import Task
-from .topology import Topology
+from .topology import Durable, Topology
 
 PULL_SECONDS = 1.0
 """How long one request for a message waits. Also how late a worker notices that the broker is back."""
@@ -42,9 +47,14 @@ CHECK_SECONDS = 5.0
 """How often durables are compared with what they should be; at once when a worker meets trouble."""
 _LOST_SECONDS = 10.0
 """After this long without the broker a connection is made anew, since a client may have given up reconnecting."""
+RETRY_WORKERS = 4
+"""Events of one subscription that are tried again at the same time in one process, at most."""
 _STALLED_AFTER = 3
 _LONGEST_PAUSE = 5.0
 _LOG = logging.getLogger(__name__)
+
+
+Handler = Callable[[NatsMessage], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,10 @@ class DurableState:
     open: int
     """Deliveries at work or put off."""
     redelivered: int
+    retrying: int = 0
+    """Events that wait to be tried again, and those that wait behind them."""
+    parked: int = 0
+    """Messages that wait for an operator."""
 
 
 class Consumers:
@@ -68,7 +82,8 @@ class Consumers:
         self._decode = decode
         self._grace = grace
         self._subscriptions: tuple[Subscription, ...] = ()
-        self._rule = DeliveryRule(self._park)
+        self._rule = DeliveryRule(self)
+        self._sequences: dict[str, Sequences] = {}
         self._broker: NatsBroker | None = None
         self._supervisor: asyncio.Task[None] | None = None
         self._trouble = asyncio.Event()
@@ -88,7 +103,7 @@ class Consumers:
         """
         self._subscriptions = tuple(subscriptions)
         for subscription in self._subscriptions:
-            self._rule.add(subscription.name, subscription.policy, heartbeat=subscription.heartbeat)
+            self._rule.add(subscription.name, self._terms(subscription))
         if not patient:
             try:
                 await self._start()
@@ -106,21 +121,56 @@ class Consumers:
 
     async def states(self) -> list[DurableState]:
         """How each durable stands. Raises `Unavailable`."""
+        js = self._jetstream()
+        retrying = await parked_messages.retrying_counts(js, self._settings)
+        parked = await parked_messages.parked_counts(js, self._settings)
         return [
-            DurableState(info.name, info.num_pending or 0, info.num_ack_pending or 0, info.num_redelivered or 0)
+            DurableState(
+                info.name,
+                info.num_pending or 0,
+                info.num_ack_pending or 0,
+                info.num_redelivered or 0,
+                retrying.get(info.name, 0),
+                parked.get(info.name, 0),
+            )
             for info in await self._infos()
+            if info.stream_name != self._settings.stream("retries")
         ]
 
-    async def _infos(self) -> list[Any]:
-        broker = self._broker
-        if broker is None:
-            raise Unavailable("the broker does not answer; is NATS running?")
-        js = jetstream(broker.connection, self._settings)
+    def _jetstream(self) -> JetStreamContext:
+        return jetstream(self._client(), self._settings)
+
+    async def _infos(self) -> list[ConsumerInfo]:
+        js = self._jetstream()
         with translated():
-            return [await js.consumer_info(self._settings.stream(kind_of(s)), s.name) for s in self._subscriptions]
+            return [await js.consumer_info(self._settings.stream(d.stream), d.name) for d in self._durables()]
+
+    def _durables(self) -> list[Durable]:
+        return [one for subscription in self._subscriptions for one in durables_of(subscription, self._settings)]
 
     def _topology(self) -> Topology:
-        return Topology(self._settings, [durable_of(s, self._settings) for s in self._subscriptions])
+        return Topology(self._settings, self._durables())
+
+    def _terms(self, subscription: Subscription) -> Terms:
+        if isinstance(subscription, TaskSubscription):
+            return Terms(subscription.policy, subscription.heartbeat)
+        sequences = Sequences(self._settings, subscription.name, subscription.names, self._jetstream)
+        self._sequences[subscription.name] = sequences
+        in_place = subscription.max_ack_pending == 1
+        return Terms(subscription.policy, subscription.heartbeat, sequences, in_place)
+
+    async def park(self, message: Msg, error: str, failures: int) -> None:
+        """See `parking.park`; for the delivery rule."""
+        await parking.park(self._client(), self._settings, message, error, failures)
+
+    async def retry_later(self, message: Msg, failures: int, delay: float) -> None:
+        """See `parking.retry_later`; for the delivery rule."""
+        await parking.retry_later(self._client(), self._settings, message, failures, delay)
+
+    def _client(self) -> Client:
+        if self._broker is None:
+            raise Unavailable("the broker does not answer; is NATS running?")
+        return self._broker.connection
 
     async def _start(self) -> None:
         # What is wrong with the broker shows here; FastStream leaves the sockets of failed attempts open.
@@ -152,51 +202,60 @@ class Consumers:
         self.problem = None
 
     def _bind(self, broker: NatsBroker, subscription: Subscription) -> list[PullStreamSubscriber]:
-        """One FastStream subscriber per worker, all on the same durable, each asking for one message at a time.
+        """FastStream subscribers, one per worker, that ask their durable for one message at a time.
 
         So no message waits in a buffer while its ack_wait runs (F43), and a slow one holds up one worker only:
         ``batch_size=N`` waits for all N before it asks again, and ``max_workers=N`` takes more than N.
         """
-        kind = kind_of(subscription)
-        handler = self._handler(subscription)
         bound: list[PullStreamSubscriber] = []
-        for _ in range(subscription.concurrency):
-            subscriber = broker.subscriber(
-                durable_of(subscription, self._settings).filter_subjects[0],
-                stream=JStream(self._settings.stream(kind), declare=False),
-                durable=subscription.name,
-                pull_sub=PullSub(batch_size=1, timeout=PULL_SECONDS),
-                ack_policy=AckPolicy.MANUAL,
-                no_reply=True,
-                decoder=_undecoded,
-            )
-            assert isinstance(subscriber, PullStreamSubscriber)
-            subscriber(handler)
-            bound.append(subscriber)
+        handlers = self._handlers(subscription)
+        for durable, handler in zip(durables_of(subscription, self._settings), handlers, strict=True):
+            workers = subscription.concurrency
+            if durable.stream == "retries":
+                workers = min(workers, RETRY_WORKERS)
+            for _ in range(workers):
+                subscriber = broker.subscriber(
+                    durable.filter_subjects[0],
+                    stream=JStream(self._settings.stream(durable.stream), declare=False),
+                    durable=durable.name,
+                    pull_sub=PullSub(batch_size=1, timeout=PULL_SECONDS),
+                    ack_policy=AckPolicy.MANUAL,
+                    no_reply=True,
+                    decoder=_undecoded,
+                )
+                assert isinstance(subscriber, PullStreamSubscriber)
+                subscriber(handler)
+                bound.append(subscriber)
         return bound
 
-    def _handler(self, subscription: Subscription) -> Callable[[NatsMessage], Awaitable[None]]:
+    def _handlers(self, subscription: Subscription) -> list[Handler]:
+        """One for each of the subscription's durables."""
+        if isinstance(subscription, TaskSubscription):
+            handle = subscription.handler
+
+            async def handle_task(message: NatsMessage) -> None:
+                await handle(_task(subscription.queue, message))
+
+            return [handle_task]
+        # With one delivery open at a time the handler runs one at a time, also for one that comes again.
+        one_at_a_time = asyncio.Lock() if subscription.max_ack_pending == 1 else contextlib.nullcontext()
+        handlers = (subscription.handler, subscription.again or subscription.handler)
+        return [self._event_handler(one, subscription.unknown, one_at_a_time) for one in handlers]
+
+    def _event_handler(
+        self, handle: EventHandler, unknown: str, turn: contextlib.AbstractAsyncContextManager[None]
+    ) -> Handler:
         async def handle_event(message: NatsMessage) -> None:
-            assert isinstance(subscription, EventSubscription)
             event = await cloudevents.open_message(message.raw_message.data, self._decode)
-            if event.event is None and subscription.unknown == "park":
+            if event.event is None and unknown == "park":
                 raise Park("UnknownEvent")
-            await subscription.handler(event)
+            async with turn:
+                await handle(event)
 
-        async def handle_task(message: NatsMessage) -> None:
-            assert isinstance(subscription, TaskSubscription)
-            await subscription.handler(_task(subscription.queue, message))
-
-        return handle_event if isinstance(subscription, EventSubscription) else handle_task
+        return handle_event
 
     async def _look(self) -> None:
         self._trouble.set()
-
-    async def _park(self, message: Any, reason: str) -> None:
-        broker = self._broker
-        if broker is None:
-            raise Unavailable("the broker does not answer; is NATS running?")
-        await parking.park(broker.connection, self._settings, message, reason)
 
     async def _supervise(self) -> None:
         pause = 0.2
@@ -241,6 +300,8 @@ class Consumers:
             try:
                 for change in await self._topology().ensure(client):
                     _LOG.warning("%s was %s", change.what, change.kind)
+                for sequences in self._sequences.values():
+                    await sequences.notice()
                 infos = await self._infos()
             except Unavailable as error:
                 # Just back, or just gone: the connection says which.
@@ -290,5 +351,4 @@ def _task(queue: str, message: NatsMessage) -> Task:
         body = dict(json.loads(raw.data))
     except (ValueError, TypeError):
         raise Park("UnreadableTask") from None
-    identity = (raw.headers or {}).get("Nats-Msg-Id", "")
-    return Task(queue, identity.removeprefix(f"{queue}:"), body, raw.metadata.num_delivered)
+    return Task(queue, parking.task_id(raw).removeprefix(f"{queue}:"), body, raw.metadata.num_delivered)

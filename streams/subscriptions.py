@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from .broker import BrokerSettings, StreamKind
+from .broker import BrokerSettings
 from .delivery import RetryPolicy
 from .payloads import RecordedEvent
 from .tasks import Task
@@ -24,11 +24,13 @@ class EventSubscription:
     """Event names; ``proposal.*`` and ``*`` are allowed."""
     handler: EventHandler
     policy: RetryPolicy = field(default_factory=RetryPolicy)
+    again: EventHandler | None = None
+    """Handles events that come again after later ones were handled; by default the handler does."""
     concurrency: int = 1
-    """Events at work at the same time in this process; with more than one their order is lost."""
+    """Events at work at the same time in this process; those of one aggregate stay in order."""
     heartbeat: bool = True
     max_ack_pending: int = 1000
-    """Open deliveries in all processes together; 1 keeps strict order across them."""
+    """Open deliveries in all processes together; 1 keeps the order of the log, and one that fails holds up all."""
     start: Literal["all", "new"] = "all"
     unknown: Literal["park", "deliver"] = "park"
     """What becomes of an event this version does not know: set aside for a newer one, or given with no payload."""
@@ -52,23 +54,19 @@ class TaskSubscription:
 Subscription = EventSubscription | TaskSubscription
 
 
-def kind_of(subscription: Subscription) -> StreamKind:
-    return "events" if isinstance(subscription, EventSubscription) else "tasks"
-
-
-def durable_of(subscription: Subscription, settings: BrokerSettings) -> Durable:
+def durables_of(subscription: Subscription, settings: BrokerSettings) -> list[Durable]:
+    """What a subscription has on the broker; the first is the one its new messages come from."""
+    policy = subscription.policy
     if isinstance(subscription, TaskSubscription):
-        return Durable(
-            subscription.name,
-            "tasks",
-            (settings.task_subject(subscription.queue),),
-            ack_wait=subscription.policy.ack_wait,
-        )
-    return Durable(
+        subjects = (settings.task_subject(subscription.queue),)
+        return [Durable(subscription.name, "tasks", subjects, ack_wait=policy.ack_wait)]
+    events = Durable(
         subscription.name,
         "events",
         tuple(settings.event_filter(name) for name in subscription.names),
-        ack_wait=subscription.policy.ack_wait,
+        ack_wait=policy.ack_wait,
         max_ack_pending=subscription.max_ack_pending,
         start=subscription.start,
     )
+    subjects = (settings.retry_subject(subscription.name),)
+    return [events, Durable(subscription.name, "retries", subjects, ack_wait=policy.ack_wait)]

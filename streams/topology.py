@@ -58,7 +58,7 @@ class Change:
 
 
 class Topology:
-    """The three streams, and the durables a caller needs."""
+    """The streams, and the durables a caller needs."""
 
     def __init__(self, settings: BrokerSettings, durables: Sequence[Durable] = ()) -> None:
         self._settings = settings
@@ -111,13 +111,12 @@ class Topology:
                 await close(used)
 
     def _stream_fields(self, kind: StreamKind) -> dict[str, Any]:
-        ages = {"events": self._settings.events_max_age, "tasks": 0.0, "parked": 0.0}
-        retention = RetentionPolicy.WORK_QUEUE if kind == "tasks" else RetentionPolicy.LIMITS
+        work = kind in ("tasks", "retries")
         return {
             "subjects": [self._settings.all_subjects(kind)],
-            "retention": retention,
+            "retention": RetentionPolicy.WORK_QUEUE if work else RetentionPolicy.LIMITS,
             "storage": StorageType.FILE,
-            "max_age": ages[kind],
+            "max_age": self._settings.events_max_age if kind == "events" else 0.0,
             "duplicate_window": self._settings.duplicate_window,
             "num_replicas": self._settings.replicas,
             # With no limit on size nothing is discarded silently; were one set, publishers would be told.

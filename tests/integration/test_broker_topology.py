@@ -31,6 +31,7 @@ async def test_what_is_missing_is_made_once(settings: BrokerSettings):
     assert await topology.drift() == [
         f"stream {stream('events')} is missing",
         f"stream {stream('tasks')} is missing",
+        f"stream {stream('retries')} is missing",
         f"stream {stream('parked')} is missing",
         f"durable queue-view of {stream('events')} is missing",
         f"durable tasks-judge of {stream('tasks')} is missing",
@@ -38,6 +39,7 @@ async def test_what_is_missing_is_made_once(settings: BrokerSettings):
     assert await topology.ensure() == [
         Change("created", f"stream {stream('events')}"),
         Change("created", f"stream {stream('tasks')}"),
+        Change("created", f"stream {stream('retries')}"),
         Change("created", f"stream {stream('parked')}"),
         Change("created", f"durable queue-view of {stream('events')}"),
         Change("created", f"durable tasks-judge of {stream('tasks')}"),
@@ -55,17 +57,18 @@ async def test_streams_keep_what_they_are_for(settings: BrokerSettings):
     await Topology(settings).ensure()
     client = await connected(settings)
     js = client.jetstream()
-    events, tasks, parked = [
-        (await js.stream_info(settings.stream(k))).config for k in ("events", "tasks", "parked")
+    events, tasks, retries, parked = [
+        (await js.stream_info(settings.stream(k))).config for k in ("events", "tasks", "retries", "parked")
     ]
     assert (events.subjects, events.retention, events.storage) == (
         [f"{settings.prefix}.events.>"],
         "limits",
         "file",
     )
-    assert (events.max_age, tasks.max_age, parked.max_age) == (7 * 24 * 3600, 0, 0)
+    assert (events.max_age, tasks.max_age, retries.max_age, parked.max_age) == (7 * 24 * 3600, 0, 0, 0)
     assert (tasks.subjects, tasks.retention) == ([f"{settings.prefix}.tasks.>"], "workqueue")
-    assert {c.duplicate_window for c in (events, tasks, parked)} == {120}
+    assert (retries.subjects, retries.retention) == ([f"{settings.prefix}.retries.>"], "workqueue")
+    assert {c.duplicate_window for c in (events, tasks, retries, parked)} == {120}
     await client.close()
 
 

@@ -172,13 +172,12 @@ async def test_a_failing_event_is_retried_then_parked_without_its_content_and_ot
     await client.close()
     told = json.loads(message.data)
     assert message.subject == f"{settings.prefix}.parked.view"
-    assert {k: told[k] for k in ("durable", "error", "position", "deliveries", "sequence", "stream")} == {
+    assert {k: told[k] for k in ("durable", "error", "position", "failures", "stream")} == {
         "durable": "view",
         "error": "ValueError",
         "position": 2,
-        "deliveries": 3,
-        "sequence": 2,
-        "stream": settings.stream("events"),
+        "failures": 3,
+        "stream": settings.stream("retries"),
     }
     assert SECRET.encode() not in message.data and SECRET not in caplog.text
     info = await durable(settings, "events", "view")
