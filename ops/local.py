@@ -29,7 +29,7 @@ from ..projections.runner import ensure_tables
 from ..streams.broker import BrokerSettings
 from ..streams.payloads import Actor
 from ..streams.vault import load_master_key
-from .migrations import migrate
+from .migrations import check_application, migrate
 from .settings import Settings
 
 INSTALLATION = UUID(int=0)
@@ -82,8 +82,9 @@ async def open_memory(
     """Open everything. ``ensure`` makes the read models' tables and refuses other versions of them; a rebuild
     opens without it."""
     async with AsyncExitStack() as stack:
-        database_url, broker_url = await _servers(settings, stack)
-        await asyncio.to_thread(migrate, database_url)
+        database_url, owner_url, broker_url = await _servers(settings, stack)
+        await asyncio.to_thread(migrate, owner_url)
+        await asyncio.to_thread(check_application, database_url)
         key = await asyncio.to_thread(_master_key, settings, database_url)
         embedder = await asyncio.to_thread(open_embedder, settings.embedder, **settings.embedder_options())
         stack.callback(embedder.close)
@@ -132,17 +133,20 @@ def open_pass_settings(settings: Settings, engine: Engine) -> PassSettings:
     )
 
 
-async def _servers(settings: Settings, stack: AsyncExitStack) -> tuple[str, str]:
+async def _servers(settings: Settings, stack: AsyncExitStack) -> tuple[str, str, str]:
+    """URLs of the database, of the database as its owner, and of the broker."""
     database = settings.database_url.get_secret_value() if settings.database_url else None
+    owner = settings.database_owner_url.get_secret_value() if settings.database_owner_url else None
     broker = settings.broker_url.get_secret_value() if settings.broker_url else None
     if database is None or broker is None:
         from .embedded import join
 
         servers = await asyncio.to_thread(join, settings.data_dir)
         stack.callback(servers.leave)
+        owner = owner or (servers.owner_url if database is None else None)
         database = database or servers.database_url
         broker = broker or servers.broker_url
-    return database, broker
+    return database, owner or database, broker
 
 
 def _master_key(settings: Settings, database_url: str) -> bytes:

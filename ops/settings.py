@@ -38,6 +38,9 @@ class Settings(BaseSettings):
     """Where the embedded servers, the master key and their secrets live."""
     database_url: SecretStr | None = None
     """A PostgreSQL of one's own (with pgvector) instead of the embedded one."""
+    database_owner_url: SecretStr | None = None
+    """The same database as its owner, for migrations only; by default the login of ``LETHELOG_DATABASE_URL`` does
+    both."""
     broker_url: SecretStr | None = None
     """A NATS server of one's own (with JetStream) instead of the embedded one."""
     broker_prefix: str = "lethelog"

@@ -10,6 +10,10 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from ..domain.errors import Unavailable
 
+APPLICATION = "lethelog_application"
+"""The role every connection of the product works as: it may read the log and call ``lethelog.append``, and owns
+the read models. It cannot change or delete what is in the log; only migrations work as the owner (ADR 7)."""
+
 
 class Connection(AsyncConnection[tuple[Any, ...]]):
     """A psycopg connection that takes statements as plain text.
@@ -27,8 +31,12 @@ class Connection(AsyncConnection[tuple[Any, ...]]):
 class Database:
     """A pool of autocommit connections. Open it inside the event loop that uses it."""
 
-    def __init__(self, url: str, *, size: int = 8, wait_seconds: float = 10.0) -> None:
+    def __init__(
+        self, url: str, *, size: int = 8, wait_seconds: float = 10.0, role: str | None = APPLICATION
+    ) -> None:
+        """``role`` is set on every connection; None keeps the rights of the login itself."""
         self.url = url
+        self._options = session_options(role)
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             url,
             connection_class=Connection,
@@ -41,7 +49,7 @@ class Database:
             open=False,
             max_idle=60,
             check=AsyncConnectionPool.check_connection,
-            kwargs={"autocommit": True, "connect_timeout": 10, "options": "-c timezone=UTC"},
+            kwargs={"autocommit": True, "connect_timeout": 10, "options": self._options},
         )
 
     async def open(self) -> None:
@@ -75,11 +83,14 @@ class Database:
     async def connect(self) -> Connection:
         """A connection of one's own, outside the pool (LISTEN, session locks). Raises `Unavailable`."""
         try:
-            return await Connection.connect(
-                self.url, autocommit=True, connect_timeout=10, options="-c timezone=UTC"
-            )
+            return await Connection.connect(self.url, autocommit=True, connect_timeout=10, options=self._options)
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise unavailable(error) from error
+
+
+def session_options(role: str | None = APPLICATION) -> str:
+    """The libpq ``options`` of a connection of the product."""
+    return "-c timezone=UTC" + ("" if role is None else f" -c role={role}")
 
 
 _OUTAGES = ("08", "53", "57", "58")

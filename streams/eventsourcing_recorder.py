@@ -24,6 +24,7 @@ from eventsourcing.persistence import (
 from psycopg_pool import ConnectionPool
 
 from .append import PreparedUnit, call_statement, unit_arrays
+from .database import session_options
 from .ids import new_id
 from .log import CommandKey
 
@@ -38,7 +39,11 @@ class LogRecorder(ApplicationRecorder):
         self.database_url = database_url
         self._tenant = tenant
         self._pool = ConnectionPool(
-            database_url, min_size=0, max_size=pool_size, open=True, kwargs={"autocommit": True}
+            database_url,
+            min_size=0,
+            max_size=pool_size,
+            open=True,
+            kwargs={"autocommit": True, "options": session_options()},
         )
 
     def close(self) -> None:

@@ -68,6 +68,8 @@ def database_url(servers: TestServers, template: str) -> Generator[str]:
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
         connection.execute(f"create database {name} template {template}")
+        # Rights on a database are not copied with it.
+        connection.execute(f"grant create on database {name} to lethelog_application")
     yield servers.database_url(name)
     with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
         connection.execute(f"drop database {name} with (force)")

@@ -112,7 +112,8 @@ async def _look_deeper(settings: "Settings", standing: Standing, found: ServerFi
 
                 servers = stack.enter_context(await asyncio.to_thread(join, settings.data_dir))
                 url = servers.database_url
-            database = Database(url, size=2)
+            # With the rights of the login: the application's role may not exist before the first use.
+            database = Database(url, size=2, role=None)
             stack.push_async_callback(database.close)
             await database.open()
             async with database.connection() as connection:

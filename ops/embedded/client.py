@@ -15,7 +15,7 @@ from .failure import READY, Failure, account_name, explain_os_error
 from .folder import DataFolder
 from .locks import Lease, open_lock_file, try_lock
 from .postgres import PORT
-from .provision import DATABASE, OWNER
+from .provision import DATABASE, LOGIN, OWNER
 from .secret_files import read_secret
 from .state import State, read_current
 
@@ -43,6 +43,7 @@ class EmbeddedServers:
         self._lease = lease
         self._state = state
         self._owner = read_secret(folder.secrets, "owner")
+        self._application = read_secret(folder.secrets, "application")
         self._token = read_secret(folder.secrets, "broker")
 
     @property
@@ -52,7 +53,12 @@ class EmbeddedServers:
 
     @property
     def database_url(self) -> str:
-        """The database ``lethelog`` as its owner, over the private socket. Contains the password."""
+        """The database ``lethelog`` as the application, over the private socket. Contains the password."""
+        return database_url_of(self._now().socket_dir, LOGIN, self._application, DATABASE)
+
+    @property
+    def owner_url(self) -> str:
+        """The database ``lethelog`` as its owner: for migrations only. Contains the password."""
         return database_url_of(self._now().socket_dir, OWNER, self._owner, DATABASE)
 
     @property

@@ -1,19 +1,24 @@
-"""What a new database cluster gets: the role ``lethelog``, its database, and pgvector."""
+"""What a new database cluster gets: pgvector, the database, its owner, and the login of the application."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from ...domain.errors import Misconfigured, Unavailable
+from ...streams.database import APPLICATION
 from .files import write_atomically
 from .placement import Placement
 from .postgres import PORT, SUPERUSER
 from .secret_files import has_secret, make_secret, read_secret
 
 OWNER = "lethelog"
+"""Owns the log and migrates it; nobody works as it otherwise."""
+LOGIN = "lethelog_local"
+"""The login of everything else: it has the rights of the application's role and no others."""
 DATABASE = "lethelog"
 
 _DONE = "lethelog-provisioned"
-_VERSION = "1"
+_VERSION = "2"
 
 
 def provision(secrets_folder: Path, placement: Placement) -> None:
@@ -22,13 +27,13 @@ def provision(secrets_folder: Path, placement: Placement) -> None:
     Raises OSError for files, Misconfigured for a lost password, Unavailable for what the server refuses.
     """
     mark = placement.cluster / _DONE
-    if not has_secret(secrets_folder, "owner"):
-        mark.unlink(missing_ok=True)  # first: the role must learn its new password even if we are cut short
+    if not (has_secret(secrets_folder, "owner") and has_secret(secrets_folder, "application")):
+        mark.unlink(missing_ok=True)  # first: the roles must learn their new passwords even if we are cut short
     if _read(mark) == _VERSION:
         return
     superuser = read_secret(secrets_folder, "superuser")
-    owner = make_secret(secrets_folder, "owner")
-    _run_statements(placement, superuser, owner)
+    passwords = {OWNER: make_secret(secrets_folder, "owner"), LOGIN: make_secret(secrets_folder, "application")}
+    _run_statements(placement, superuser, passwords)
     write_atomically(mark, _VERSION.encode())
     placement.account.own(mark)
 
@@ -40,7 +45,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _run_statements(placement: Placement, superuser: str, owner: str) -> None:
+def _run_statements(placement: Placement, superuser: str, passwords: Mapping[str, str]) -> None:
     import psycopg  # a warm start does without it
     from psycopg import sql
 
@@ -55,21 +60,31 @@ def _run_statements(placement: Placement, superuser: str, owner: str) -> None:
             autocommit=True,
         )
 
-    role, name = sql.Identifier(OWNER), sql.Identifier(DATABASE)
+    owner, name = sql.Identifier(OWNER), sql.Identifier(DATABASE)
     try:
         with connect("template1") as template:
             template.execute("CREATE EXTENSION IF NOT EXISTS vector")
         with connect("postgres") as server:
-            known = server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [OWNER]).fetchone()
-            # Only the hash is sent, so that no log or view of statements can show the password.
-            hashed = server.pgconn.encrypt_password(owner.encode(), OWNER.encode(), b"scram-sha-256").decode()
-            server.execute(
-                sql.SQL("{} ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD {}").format(
-                    sql.SQL("ALTER" if known else "CREATE"), role, sql.Literal(hashed)
+            for login, password in passwords.items():
+                known = server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [login]).fetchone()
+                # Only the hash is sent, so that no log or view of statements can show the password.
+                hashed = server.pgconn.encrypt_password(
+                    password.encode(), login.encode(), b"scram-sha-256"
+                ).decode()
+                server.execute(
+                    sql.SQL("{} ROLE {} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD {}").format(
+                        sql.SQL("ALTER" if known else "CREATE"), sql.Identifier(login), sql.Literal(hashed)
+                    )
                 )
-            )
+            if not server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [APPLICATION]).fetchone():
+                server.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(APPLICATION)))
+            # The owner makes it the owner of read models, which only a member may do.
+            for login in passwords:
+                server.execute(
+                    sql.SQL("GRANT {} TO {}").format(sql.Identifier(APPLICATION), sql.Identifier(login))
+                )
             if not server.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
-                server.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(name, role))
+                server.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(name, owner))
         with connect(DATABASE) as database:
             database.execute("CREATE EXTENSION IF NOT EXISTS vector")
     except psycopg.OperationalError as error:

@@ -8,7 +8,7 @@ from ...domain.errors import Misconfigured
 from .failure import explain_os_error
 from .files import write_atomically
 
-SecretName = Literal["superuser", "owner", "broker"]
+SecretName = Literal["superuser", "owner", "application", "broker"]
 
 
 def read_secret(folder: Path, name: SecretName) -> str:

@@ -3,49 +3,76 @@
 Read models are not migrated: a changed one gets a new version and is rebuilt from the log.
 """
 
+import contextlib
 from pathlib import Path
 
 import psycopg
+from psycopg import sql
 
 from ...domain.errors import Misconfigured, Unavailable
+from ...streams.database import APPLICATION
 
 _HERE = Path(__file__).parent
 _LOCK = 7_283_460_114
 """Advisory lock of migrations, so that two starting processes do not both migrate."""
 
 
-def migrate(database_url: str) -> str:
+def migrate(owner_url: str) -> str:
     """Bring the schema to the newest revision this version knows; returns it. Safe to run from many processes.
 
-    Raises `Misconfigured` for a schema newer than this version, `Unavailable` when the server does not answer.
+    ``owner_url`` is a login that may make schemas, the extension and the application's role, or finds them made.
+    Raises `Misconfigured` for a schema newer than this version or a missing right, `Unavailable` when the server
+    does not answer.
     """
     known = revisions()
     newest = known[-1]
     try:
-        with psycopg.connect(database_url, autocommit=True, connect_timeout=10) as connection:
+        with psycopg.connect(owner_url, autocommit=True, connect_timeout=10) as connection:
             present = _present(connection)
             if present is not None and present not in known:
                 raise Misconfigured(
                     f"the database has schema {present}, which this version of Lethelog does not know; "
                     "upgrade Lethelog"
                 )
-            if present == newest:
+            if present == newest and _may_make_schemas(connection):
                 return newest
             connection.execute("select pg_advisory_lock(%s)", (_LOCK,))
             try:
+                _prepare_role(connection)
                 _upgrade(connection)
             finally:
                 connection.execute("select pg_advisory_unlock(%s)", (_LOCK,))
     except psycopg.errors.InsufficientPrivilege as error:
         raise Misconfigured(
-            "the database user may not create schemas or the extension vector; "
-            "let an administrator run: create extension vector"
+            f"the database user lacks a right that setting up the schema needs. Let an administrator run, in this "
+            f"database: create extension if not exists vector; create role {APPLICATION} nologin; grant "
+            f"{APPLICATION} to the user; grant create on the database to the user and to {APPLICATION}. Or name a "
+            "login with these rights by LETHELOG_DATABASE_OWNER_URL"
         ) from error
     except psycopg.Error as error:
-        raise Unavailable(
-            f"the database cannot be prepared: {type(error).__name__}; is PostgreSQL running?"
-        ) from error
+        raise _unavailable(error) from error
     return newest
+
+
+def _unavailable(error: psycopg.Error) -> Unavailable:
+    return Unavailable(f"the database cannot be prepared: {type(error).__name__}; is PostgreSQL running?")
+
+
+def check_application(database_url: str) -> None:
+    """Raise `Misconfigured` when this login may not work as the application; `Unavailable` without a server."""
+    try:
+        with psycopg.connect(database_url, autocommit=True, connect_timeout=10) as connection:
+            row = connection.execute(
+                "select current_user, pg_has_role(oid, 'member') from pg_roles where rolname = %s", (APPLICATION,)
+            ).fetchone()
+    except psycopg.Error as error:
+        raise _unavailable(error) from error
+    if row is None or not row[1]:
+        who = "this login" if row is None else row[0]
+        raise Misconfigured(
+            f"{who} may not work as the application; let an administrator run: grant {APPLICATION} to {who}",
+            setting="LETHELOG_DATABASE_URL",
+        )
 
 
 def revisions() -> tuple[str, ...]:
@@ -65,6 +92,32 @@ def _present(connection: psycopg.Connection) -> str | None:
         return None
     found = connection.execute("select version_num from lethelog.schema_version").fetchone()
     return None if found is None else str(found[0])
+
+
+def _may_make_schemas(connection: psycopg.Connection) -> bool:
+    """Whether the application may make the schemas of read models here. A restored or copied database lost it."""
+    row = connection.execute(
+        "select has_database_privilege(oid, current_database(), 'create') from pg_roles where rolname = %s",
+        (APPLICATION,),
+    ).fetchone()
+    return row is not None and row[0]
+
+
+def _prepare_role(connection: psycopg.Connection) -> None:
+    """What belongs to the whole server, or to the database and not to a schema, and so to no revision."""
+    role = sql.Identifier(APPLICATION)
+    row = connection.execute(
+        "select pg_has_role(oid, 'member') from pg_roles where rolname = %s", (APPLICATION,)
+    ).fetchone()
+    if row is None:
+        with contextlib.suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+            connection.execute(sql.SQL("create role {} nologin").format(role))
+    if row is None or not row[0]:
+        connection.execute(sql.SQL("grant {} to current_user").format(role))
+    if not _may_make_schemas(connection):
+        connection.execute(
+            sql.SQL("grant create on database {} to {}").format(sql.Identifier(connection.info.dbname), role)
+        )
 
 
 def _upgrade(connection: psycopg.Connection) -> None:
