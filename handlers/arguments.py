@@ -75,6 +75,21 @@ class ProposalFields(TypedDict, total=False):
     cursor: str
 
 
+class TailFields(TypedDict, total=False):
+    """Which events to follow."""
+
+    names: Sequence[str]
+    stream: AnyId
+    from_position: int
+
+
+class EventFields(TailFields, total=False):
+    """Which events to read."""
+
+    to_position: int
+    limit: int
+
+
 def topic_of(content: object) -> str:
     """A topic for a memory that was given none: the beginning of its first line.
 

@@ -6,17 +6,27 @@ share commits.
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from ..projections.rebuild import Comparison, Rebuilt, Report, silent
-from .arguments import AnyId, FilterFields, ProposalFields, RememberFields, ReviseFields
+from .arguments import (
+    AnyId,
+    EventFields,
+    FilterFields,
+    ProposalFields,
+    RememberFields,
+    ReviseFields,
+    TailFields,
+)
 from .memory import AsyncMemory
 from .views import (
     Chain,
     Decided,
+    EventPage,
+    EventView,
     History,
     MemoryPage,
     MemoryView,
@@ -197,6 +207,23 @@ class BlockingMemory:
     def history(self, memory_id: AnyId) -> History:
         """See `AsyncMemory.history`."""
         return self.run(self.asyncio.history(memory_id))
+
+    def events(self, **query: Unpack[EventFields]) -> EventPage:
+        """See `AsyncMemory.events`."""
+        return self.run(self.asyncio.events(**query))
+
+    def tail(self, **query: Unpack[TailFields]) -> Generator[EventView]:
+        """See `AsyncMemory.tail`. Leave the loop, or close the generator, to stop."""
+        events = self.asyncio.tail(**query)
+
+        async def following() -> EventView | None:
+            return await anext(events, None)
+
+        try:
+            while (event := self.run(following())) is not None:
+                yield event
+        finally:
+            self.run(events.aclose())
 
     def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
         """See `AsyncMemory.proposals`."""

@@ -4,14 +4,24 @@ Every write's position is remembered, and every read waits for it: you always re
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 from ..domain.errors import InvalidInput, NotCaughtUp
 from ..projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
-from .arguments import AnyId, FilterFields, ProposalFields, RememberFields, ReviseFields, topic_of
+from .arguments import (
+    AnyId,
+    EventFields,
+    FilterFields,
+    ProposalFields,
+    RememberFields,
+    ReviseFields,
+    TailFields,
+    topic_of,
+)
 from .caller import Caller
 from .engine import Engine
+from .event_log import EventLog
 from .explaining import Explaining
 from .forgetting.requesting import Passes
 from .forgetting.settings import PassSettings
@@ -21,6 +31,8 @@ from .reviewing import Reviewing
 from .views import (
     Chain,
     Decided,
+    EventPage,
+    EventView,
     History,
     MemoryPage,
     MemoryView,
@@ -55,6 +67,7 @@ class AsyncMemory:
         self._reviewing = Reviewing(engine, self._commands)
         self._passes = Passes(engine, passes)
         self._explaining = Explaining(engine, self._reviewing)
+        self._event_log = EventLog(engine)
         self._close = close
         self.position = position
         """Log position that reads wait for: this memory's newest write, or the log's end when it was opened."""
@@ -176,6 +189,14 @@ class AsyncMemory:
     async def history(self, memory_id: AnyId) -> History:
         """Everything that happened to a memory, with actors and causes."""
         return await self._reading.history(self.caller, {"memory_id": memory_id, "after": self.position})
+
+    async def events(self, **query: Unpack[EventFields]) -> EventPage:
+        """A page of the log itself, in order: every event of this tenant, opened."""
+        return await self._event_log.page(self.caller, query)
+
+    def tail(self, **query: Unpack[TailFields]) -> AsyncGenerator[EventView]:
+        """Events as they are committed, from ``from_position`` on or only new ones; close it when done."""
+        return self._event_log.tail(self.caller, query)
 
     async def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
         """A page of the review queue. Listing changes nothing."""

@@ -201,6 +201,39 @@ class Chain(View):
     links: tuple[ChainLink, ...]
 
 
+class EventView(View):
+    """One event of the log, opened."""
+
+    position: int
+    event: str
+    event_id: UUID
+    stream: UUID
+    """The memory, proposal, pass or tenant it belongs to."""
+    version: int
+    """Its number within that stream."""
+    recorded_at: datetime
+    actor: str
+    """Kind and name, such as ``person:ada``; the name is absent once erased."""
+    cause: UUID
+    correlation: UUID
+    policy: int | None = None
+    judge: str | None = None
+    data: dict[str, Any] | None = None
+    """Its fields; sealed ones are None once their key is destroyed. None as a whole for a name this version does
+    not know, and where the stored bytes cannot be read (``broken``)."""
+    broken: str | None = None
+
+
+class EventPage(View):
+    """A page of the log, in order of position."""
+
+    events: tuple[EventView, ...]
+    head: int
+    """The newest position of the log when this was read."""
+    next_position: int | None = None
+    """Where the next page begins; None at the end."""
+
+
 class PassView(View):
     """One forgetting pass."""
 

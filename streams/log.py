@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from ..domain.errors import InvalidInput
@@ -71,6 +72,28 @@ class Unit:
     command: CommandKey = field(default_factory=CommandKey.fresh)
     new_keys: frozenset[UUID] = frozenset()
     """Memories that come to be with this unit and need a data key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which events of the log to read: one tenant's, and of those some names or one stream."""
+
+    tenant: UUID
+    names: tuple[str, ...] = ()
+    """Stored names; empty for all."""
+    stream: UUID | None = None
+
+    def where(self) -> str:
+        """SQL that narrows a query of the event table; its values are `values`."""
+        return (
+            " and tenant = %(tenant)s"
+            + (" and name = any(%(names)s)" if self.names else "")
+            + (" and stream = %(stream)s" if self.stream is not None else "")
+        )
+
+    def values(self) -> dict[str, Any]:
+        """Parameters of `where`."""
+        return {"tenant": self.tenant, "names": list(self.names), "stream": self.stream}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +200,21 @@ class Log:
             found.setdefault(event.stream, []).append(event)
         return found
 
-    async def read_page(self, after: int, limit: int, upto: int | None = None) -> list[RecordedEvent]:
-        """The next events of all tenants after a position, in order.
+    async def read_page(
+        self, after: int, limit: int, upto: int | None = None, *, only: "Selection | None" = None
+    ) -> list[RecordedEvent]:
+        """The next events after a position, in order: of all tenants, or those selected.
 
         An event that cannot be read is carried as ``broken``, so that the reader can say where it stands.
         """
+        values = {"after": after, "upto": upto if upto is not None else 2**62, "limit": limit}
+        where = "position > %(after)s and position <= %(upto)s"
+        if only is not None:
+            where += only.where()
+            values |= only.values()
         async with self._database.connection() as connection:
             cursor = await connection.execute(
-                f"select {_COLUMNS} from lethelog.events where position > %s and position <= %s "
-                "order by position limit %s",
-                (after, upto if upto is not None else 2**62, limit),
+                f"select {_COLUMNS} from lethelog.events where {where} order by position limit %(limit)s", values
             )
             rows = await cursor.fetchall()
         return await self.decode(rows, carry_broken=True)

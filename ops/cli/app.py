@@ -10,6 +10,7 @@ from . import (
     benching,
     demo,
     doctoring,
+    event_log,
     passes,
     proposals,
     reading,
@@ -78,6 +79,7 @@ def lethelog(
 
 writing.register(app)
 reading.register(app)
+event_log.register(app)
 passes.register(app)
 proposals.register(app)
 review.register(app)

@@ -12,7 +12,7 @@ from rich.text import Text
 from .output import moment, one_line, safe, shown
 
 if TYPE_CHECKING:
-    from ...handlers.views import Chain, History, MemoryView, PassView, ProposalDetail, ProposalView
+    from ...handlers.views import Chain, EventView, History, MemoryView, PassView, ProposalDetail, ProposalView
 
 SIDE_BY_SIDE = 100
 """Columns from which two memories stand beside each other."""
@@ -134,6 +134,26 @@ def history_lines(found: "History") -> Iterator[RenderableType]:
         if entry.new is not None and entry.new != entry.old:
             yield Text("         ").append_text(safe(one_line(entry.new)))
         details = _details(entry.detail)
+        if details:
+            yield Text("         ").append_text(safe(details, "dim"))
+
+
+def event_lines(event: "EventView") -> Iterator[RenderableType]:
+    """One event of the log."""
+    head = Text.assemble((f"{event.position:>7}  ", "dim"), (f"{moment(event.recorded_at)}  ", "dim"))
+    head.append(event.event, "bold").append(f"  {event.stream} v{event.version}", "dim")
+    head.append(f"  {one_line(event.actor)}", "cyan")
+    if event.judge:
+        head.append(f"  judge {one_line(event.judge)}", "dim")
+    yield head
+    if event.broken is not None:
+        yield Text(f"         cannot be read: {event.broken}", "red")
+    elif event.data is None:
+        yield Text("         an event of a newer version", "yellow")
+    else:
+        if event.data.get("content"):
+            yield Text("         ").append_text(safe(one_line(event.data["content"])))
+        details = _details(event.data)
         if details:
             yield Text("         ").append_text(safe(details, "dim"))
 

@@ -1,0 +1,133 @@
+"""The log as it is: one tenant's events in order, a page at a time or followed as they come.
+
+Nothing here goes through a read model, so it is never behind: what was written a moment ago is in the answer.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from ..domain.errors import InvalidInput
+from ..domain.events import event_names
+from ..domain.fields import Id, Input, parse
+from ..streams.log import Selection
+from ..streams.payloads import RecordedEvent
+from .caller import Caller
+from .engine import Engine
+from .views import EventPage, EventView
+
+PAGE = 200
+
+
+class _Chosen(Input):
+    names: tuple[str, ...] = Field(default=(), max_length=40)
+    """Event names, or families such as ``memory.*``; empty for all."""
+    stream: Id | None = None
+    """Only the events of one memory, proposal or pass."""
+
+
+class EventsQuery(_Chosen):
+    """Which events to read, from ``from_position`` on, up to ``to_position``, both inclusive."""
+
+    from_position: int = Field(default=1, ge=1, le=2**62)
+    to_position: int | None = Field(default=None, ge=0, le=2**62)
+    limit: int = Field(default=50, ge=1, le=500)
+
+
+class TailQuery(_Chosen):
+    """Which events to follow: from a position on, or only what comes."""
+
+    from_position: int | None = Field(default=None, ge=1, le=2**62)
+
+
+class EventLog:
+    """Reads for one caller's tenant, from the log itself."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def page(self, caller: Caller, arguments: Mapping[str, Any]) -> EventPage:
+        """Events in order of position; ``next_position`` is where the next page begins."""
+        caller.require("memory:read")
+        query = parse(EventsQuery, arguments)
+        head = await self._engine.log.head()
+        upto = head if query.to_position is None else min(query.to_position, head)
+        found = await self._engine.log.read_page(
+            query.from_position - 1, query.limit + 1, upto, only=_selection(caller, query)
+        )
+        page = found[: query.limit]
+        more = found[query.limit :]
+        return EventPage(
+            events=await self._present(caller.tenant, page),
+            head=head,
+            next_position=more[0].position if more else None,
+        )
+
+    async def tail(self, caller: Caller, arguments: Mapping[str, Any]) -> AsyncGenerator[EventView]:
+        """Events as they are committed, each once and in order, until closed (``contextlib.aclosing``).
+
+        Goes on through a lost connection to the database; raises `Unavailable` while none can be had.
+        """
+        caller.require("memory:read")
+        query = parse(TailQuery, arguments)
+        selection = _selection(caller, query)
+        start = query.from_position
+        position = await self._engine.log.head() if start is None else start - 1
+        while True:
+            ticks = self._engine.tail.ticks
+            head = await self._engine.log.head()
+            found = (
+                await self._engine.log.read_page(position, PAGE, head, only=selection) if head > position else []
+            )
+            for view in await self._present(caller.tenant, found):
+                yield view
+            if len(found) == PAGE:
+                position = found[-1].position
+                continue
+            # What lies between belongs to others, or was not asked for.
+            position = max(position, head)
+            await self._engine.tail.wait(ticks)
+
+    async def _present(self, tenant: UUID, found: Sequence[RecordedEvent]) -> tuple[EventView, ...]:
+        names = await self._engine.directory.names(tenant, {one.envelope.actor.id for one in found})
+        return tuple(_view(one, names) for one in found)
+
+
+def chosen_names(patterns: Sequence[str]) -> tuple[str, ...]:
+    """Stored names meant by names and families (``memory.*``). Raises `InvalidInput` for one that means none."""
+    known = event_names()
+    chosen: set[str] = set()
+    for pattern in patterns:
+        family = pattern.removesuffix("*") if pattern.endswith(".*") else None
+        meant = {name for name in known if name == pattern or (family and name.startswith(family))}
+        if not meant:
+            families = ", ".join(sorted({f"{name.partition('.')[0]}.*" for name in known}))
+            raise InvalidInput("names", "names no event", f"Families are: {families}")
+        chosen |= meant
+    return tuple(sorted(chosen))
+
+
+def _selection(caller: Caller, query: _Chosen) -> Selection:
+    return Selection(caller.tenant, chosen_names(query.names), query.stream)
+
+
+def _view(recorded: RecordedEvent, names: Mapping[UUID, str]) -> EventView:
+    envelope = recorded.envelope
+    name = names.get(envelope.actor.id)
+    return EventView(
+        position=recorded.position,
+        event=recorded.name,
+        event_id=recorded.event_id,
+        stream=recorded.stream,
+        version=recorded.version,
+        recorded_at=recorded.recorded_at,
+        actor=envelope.actor.kind if name is None else f"{envelope.actor.kind}:{name}",
+        cause=envelope.cause,
+        correlation=envelope.correlation,
+        policy=envelope.policy,
+        judge=envelope.judge,
+        data=recorded.event.model_dump(mode="json") if recorded.event is not None else None,
+        broken=recorded.broken,
+    )
