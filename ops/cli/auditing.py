@@ -1,20 +1,14 @@
 """Audit: does the log still say what was written, and a checkpoint that proves it later."""
 
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.text import Text
 
 from .options import add
 from .session import Json, Session
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
-
-    from ...streams.audit import Report
 
 _SAYS = {
     "row_altered": "the row at position {position} was altered",
@@ -56,7 +50,7 @@ def verify(
 
     session = Session.of(context, json_only)
     known = audit.Checkpoint.read(file) if file is not None else None
-    with session.open() as memory, _progress(session) as report:
+    with session.open() as memory, session.printer.progress("verifying") as report:
         database = memory.asyncio.engine.database
         found = memory.run(audit.verify(database, since=since, known=known, report=report))
     printer = session.printer
@@ -91,16 +85,3 @@ def checkpoint(
         printer.document(asdict(made))
     else:
         printer.line(Text("written", "green"), f" {file}: position {made.position}, root {made.chain[:16]}…")
-
-
-@contextmanager
-def _progress(session: Session) -> "Generator[Report]":
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    if not session.printer.watched:
-        yield lambda _done, _of: None
-        return
-    columns = (TextColumn("verifying"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=session.printer.err, transient=True) as bar:
-        task = bar.add_task("verifying", total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)

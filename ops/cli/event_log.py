@@ -36,7 +36,9 @@ Stream = Annotated[
 From = Annotated[int | None, typer.Option("--from", min=1, metavar="POSITION", help="Begin at this position.")]
 To = Annotated[
     str | None,
-    typer.Option("--to", metavar="POSITION|TIME", help="End with this position, or with what was recorded by then."),
+    typer.Option(
+        "--to", metavar="POSITION|TIME", help="End with this position, or with what was recorded by then."
+    ),
 ]
 
 
@@ -137,14 +139,14 @@ def export(
 
 def _export(session: Session, memory: "Memory", query: dict[str, Any], out: TextIO) -> int:
     written, position = 0, query.pop("from_position", 1)
-    with _progress(session.printer, query["to_position"]) as report:
+    with session.printer.progress("exporting") as report:
         while position is not None:
             page = memory.events(from_position=position, limit=_PAGE, **query)
             for event in page.events:
                 out.write(json.dumps(event.model_dump(mode="json"), ensure_ascii=False) + "\n")
             written += len(page.events)
             position = page.next_position
-            report(query["to_position"] if position is None else position)
+            report(query["to_position"] if position is None else position, query["to_position"])
     return written
 
 
@@ -175,19 +177,6 @@ def writing(file: Path, *, overwrite: bool) -> Generator[TextIO]:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise Misconfigured(f"{file} cannot be written: {error.strerror}") from None
-
-
-@contextlib.contextmanager
-def _progress(printer: Printer, target: int) -> "Generator[Any]":
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    if not printer.watched:
-        yield lambda _position: None
-        return
-    columns = (TextColumn("exporting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=printer.err, transient=True) as bar:
-        task = bar.add_task("exporting", total=target)
-        yield lambda position: bar.update(task, completed=position)
 
 
 async def _follow(session: Session, query: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
@@ -102,10 +102,33 @@ class Printer:
         else:
             yield
 
+    @contextlib.contextmanager
+    def progress(self, text: str) -> "Generator[Callable[[int, int], None]]":
+        """A bar for whoever watches; called with (done, of)."""
+        if not self.watched:
+            yield _report_nothing
+            return
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+        )  # fmt: skip
+        with Progress(*columns, console=self.err, transient=True) as bar:
+            task = bar.add_task(text, total=None)
+
+            def report(done: int, of: int) -> None:
+                bar.update(task, completed=done, total=of)
+
+            yield report
+
     @property
     def watched(self) -> bool:
         """Whether somebody watches progress on a terminal."""
         return not self.json_only and self.err.is_terminal
+
+
+def _report_nothing(_done: int, _of: int) -> None:
+    return
 
 
 def write(text: str) -> None:

@@ -1,0 +1,91 @@
+"""`lethelog tail`, `log show`, `log export`."""
+
+import json
+import signal
+import stat
+
+from lethelog.handlers.blocking import BlockingMemory
+
+
+def test_the_log_is_shown_in_order_and_a_page_says_where_the_next_begins(cli):
+    memory = cli.remember("Deploys go to Hetzner")
+    cli.json("archive", memory, "--reason", "moved to Fly")
+    shown = cli.json("log", "show", "--type", "memory.*")
+    assert [one["event"] for one in shown["events"]] == ["memory.remembered", "memory.archived"]
+    assert shown["next_position"] is None
+    first = cli.json("log", "show", "--type", "memory.*", "--limit", "1")
+    assert len(first["events"]) == 1
+    assert first["next_position"] == shown["events"][1]["position"]
+    text = cli("log", "show", "--stream", memory)
+    assert text.status == 0 and "Deploys go to Hetzner" in text.out and "moved to Fly" in text.out
+    more = cli("log", "show", "--limit", "1")
+    assert "--from" in more.err
+
+
+def test_the_log_is_shown_up_to_an_instant(cli):
+    memory = cli.remember("Deploys go to Hetzner")
+    at = cli.json("log", "show", "--stream", memory)["events"][0]["recorded_at"]
+    cli.json("archive", memory)
+    shown = cli.json("log", "show", "--stream", memory, "--to", at)
+    assert [one["event"] for one in shown["events"]] == ["memory.remembered"]
+    assert len(cli.json("log", "show", "--stream", memory)["events"]) == 2
+
+
+def test_what_cannot_be_meant_is_refused_by_name(cli):
+    assert cli("log", "show", "--to", "yesterday", "--json").error["field"] == "to"
+    assert cli("log", "show", "--to", "2026-03-01T09:00:00", "--json").error["field"] == "to"
+    assert cli("log", "show", "--type", "memory.forgotten", "--json").error["field"] == "names"
+    assert cli("tail", "--type", "nothing.*", "--json").error["field"] == "names"
+
+
+def test_an_export_holds_every_event_and_is_readable_by_its_owner_only(cli, tmp_path):
+    written = [cli.remember(f"Number {number}") for number in range(3)]
+    file = tmp_path / "log.jsonl"
+    summary = cli.json("log", "export", str(file))
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert summary["events"] == len(events)
+    assert [one["stream"] for one in events if one["event"] == "memory.remembered"] == written
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [file]
+    again = cli("log", "export", str(file), "--json")
+    assert again.error["field"] == "file"
+    cli.remember("One more")
+    assert cli.json("log", "export", str(file), "--overwrite")["events"] == len(events) + 1
+    piped = cli("log", "export", "-", "--type", "memory.*")
+    assert [json.loads(line)["event"] for line in piped.out.splitlines()] == ["memory.remembered"] * 4
+
+
+def test_an_export_that_cannot_be_written_says_so_and_leaves_nothing(cli, tmp_path):
+    cli.remember("Deploys go to Hetzner")
+    refused = cli("log", "export", str(tmp_path / "no" / "log.jsonl"), "--json")
+    assert refused.error["code"] == "misconfigured"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tail_prints_what_comes_and_ends_with_ctrl_c(cli):
+    before = cli.remember("Before")
+    process = cli.spawn("tail", "--from", "1", "--type", "memory.*", "--json")
+    assert process.stdout is not None
+    assert json.loads(process.stdout.readline())["stream"] == before
+    after = cli.remember("After")
+    assert json.loads(process.stdout.readline())["stream"] == after
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=30) == 0
+
+
+def test_the_blocking_door_follows_too(cli, tmp_path):
+    from lethelog.ops.local import Memory
+    from lethelog.ops.settings import Settings
+
+    settings = Settings.load(data_dir=cli.data_dir, tenant=cli.tenant, actor=cli.actor)
+    with Memory.open(settings, ()) as memory:
+        assert isinstance(memory, BlockingMemory)
+        written = memory.remember("Deploys go to Hetzner").memory.id
+        seen = []
+        for event in memory.tail(from_position=1, names=["memory.*"]):
+            seen.append(event.stream)
+            if len(seen) == 2:
+                break
+            more = memory.remember("Logs go to Loki").memory.id
+        assert seen == [written, more]
+        assert [one.stream for one in memory.events(names=["memory.*"]).events] == seen
