@@ -104,7 +104,7 @@ def test_servers_of_ones_own_are_used_by_the_same_code_and_nothing_else_is_start
     with embedded.join(folder) as servers:
         elsewhere = tmp_path / "elsewhere"
         settings = {
-            "LETHELOG_DATABASE_URL": servers.database_url,
+            "LETHELOG_DATABASE_URL": servers.owner_url,
             "LETHELOG_BROKER_URL": servers.broker_url,
             "LETHELOG_MASTER_KEY_FILE": str(folder / "secrets" / "master.key"),
             "LETHELOG_DATA_DIR": str(elsewhere),

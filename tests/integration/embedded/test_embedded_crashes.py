@@ -76,12 +76,12 @@ def kill(pid: int | None) -> None:
 
 def test_a_killed_database_server_is_started_again_with_its_data(data: Path, poll: Poll) -> None:
     with embedded.join(data) as servers:
-        url = servers.database_url
+        url = servers.owner_url
         keep_answer(url)
         killed = embedded.status(data).postgres.pid
         kill(killed)
         poll(lambda: embedded.status(data).postgres.restarts == 1 and embedded.status(data).running, "it is back")
-        assert servers.database_url == url
+        assert servers.owner_url == url
         assert one(url, "SELECT answer FROM kept") == 42
         status = embedded.status(data)
         assert status.postgres.pid != killed
@@ -106,7 +106,7 @@ def test_a_server_that_is_killed_again_and_again_comes_back_each_time(data: Path
             kill(killed)
             poll(lambda wanted=round_: embedded.status(data).postgres.restarts == wanted, "the end was noticed")
             poll(lambda: embedded.status(data).running, "it is back")
-            assert answers(servers.database_url)
+            assert answers(servers.owner_url)
 
 
 def test_a_join_during_a_recovery_waits_for_its_end(data: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_join_during_a_recovery_waits_for_its_end(data: Path) -> None:
         while embedded.status(data).running:
             time.sleep(0.001)
         with embedded.join(data) as second:
-            assert answers(second.database_url)
+            assert answers(second.owner_url)
 
 
 def test_a_killed_supervisor_takes_its_servers_along_and_the_next_join_starts_new_ones(
@@ -124,13 +124,13 @@ def test_a_killed_supervisor_takes_its_servers_along_and_the_next_join_starts_ne
 ) -> None:
     with embedded.join(data) as servers:
         store_message(servers.broker_url)
-        keep_answer(servers.database_url)
+        keep_answer(servers.owner_url)
         before = embedded.status(data)
         kill(before.supervisor_pid)
         poll(lambda: not server_pids(data), "the servers ended with it")
         assert embedded.status(data).running is False
         with embedded.join(data) as again:
-            assert one(again.database_url, "SELECT answer FROM kept") == 42
+            assert one(again.owner_url, "SELECT answer FROM kept") == 42
             assert stored_messages(again.broker_url) == 1
             assert again.broker_url == servers.broker_url
             assert embedded.status(data).supervisor_pid != before.supervisor_pid
@@ -141,18 +141,18 @@ def test_a_join_right_after_a_killed_supervisor_waits_for_the_old_servers_to_go(
         supervisor = embedded.status(data).supervisor_pid
         kill(supervisor)
         with embedded.join(data) as again:
-            assert answers(again.database_url)
+            assert answers(again.owner_url)
             assert again.broker_url == servers.broker_url
 
 
 def test_everything_killed_at_once_is_recovered(data: Path) -> None:
     with embedded.join(data) as servers:
-        keep_answer(servers.database_url)
+        keep_answer(servers.owner_url)
         status = embedded.status(data)
         for pid in (status.supervisor_pid, status.postgres.pid, status.broker.pid):
             kill(pid)
         with embedded.join(data) as again:
-            assert one(again.database_url, "SELECT answer FROM kept") == 42
+            assert one(again.owner_url, "SELECT answer FROM kept") == 42
 
 
 def test_a_killed_client_gives_its_lease_back(data: Path, client: Callable[..., Any], poll: Poll) -> None:
@@ -175,7 +175,7 @@ def test_a_start_cut_short_while_the_database_files_are_made_is_finished_by_the_
     assert not (data / "pg").exists()
     thread.join(40)  # the client notices that its supervisor is gone and starts another
     assert len(joined) == 1
-    assert answers(joined[0].database_url)
+    assert answers(joined[0].owner_url)
     assert list(data.glob("pg.partial-*")) == []
     joined[0].leave()
 
@@ -190,7 +190,7 @@ def test_a_set_up_cut_short_is_finished_by_the_next_start(copied: Path) -> None:
     embedded.stop(copied)
     (copied / "pg" / "lethelog-provisioned").unlink()
     with embedded.join(copied) as servers:
-        assert one(servers.database_url, "SELECT extname FROM pg_extension WHERE extname = 'vector'") == "vector"
+        assert one(servers.owner_url, "SELECT extname FROM pg_extension WHERE extname = 'vector'") == "vector"
         template = embedded.superuser_url(copied).replace("/postgres?", "/template1?")
         assert one(template, "SELECT extname FROM pg_extension WHERE extname = 'vector'") == "vector"
 
@@ -200,7 +200,7 @@ def test_a_lost_owner_password_is_replaced(data: Path) -> None:
     before = lost.read_text()
     lost.unlink()
     with embedded.join(data) as servers:
-        assert answers(servers.database_url)
+        assert answers(servers.owner_url)
         assert lost.read_text() != before
 
 
@@ -214,7 +214,7 @@ def test_a_pid_file_whose_number_another_process_has_got_does_not_stop_the_start
             path.write_text("\n".join(lines) + "\n")
             os.chown(path, owner.st_uid, owner.st_gid)
         with embedded.join(data) as servers:
-            assert answers(servers.database_url)
+            assert answers(servers.owner_url)
         assert stranger.poll() is None
     finally:
         stranger.kill()
@@ -235,7 +235,7 @@ def test_a_state_file_left_from_before_a_reboot_is_not_believed(data: Path) -> N
     assert (status.running, status.supervisor_pid) == (False, None)
     assert embedded.stop(data) is False
     with embedded.join(data) as servers:
-        assert answers(servers.database_url)
+        assert answers(servers.owner_url)
 
 
 def test_a_damaged_state_file_is_not_believed(data: Path) -> None:
@@ -260,7 +260,7 @@ def test_a_socket_folder_swept_away_is_restored(data: Path, poll: Poll) -> None:
     with embedded.join(data) as servers:
         (data / "run" / ".s.PGSQL.5432").unlink()
         poll(lambda: embedded.status(data).postgres.restarts == 1 and embedded.status(data).running, "it is back")
-        assert answers(servers.database_url)
+        assert answers(servers.owner_url)
 
 
 def test_servers_whose_directory_was_deleted_end(copied: Path, poll: Poll) -> None:

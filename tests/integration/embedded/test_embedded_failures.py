@@ -100,7 +100,7 @@ def test_a_full_disk_is_named_and_the_next_join_succeeds_once_there_is_room(
     assert message.endswith("Free some space and try again.")
 
     subprocess.run(["mount", "-o", "remount,size=200m", disk], check=True)
-    with embedded.join(data) as servers, psycopg.connect(servers.database_url) as connection:
+    with embedded.join(data) as servers, psycopg.connect(servers.owner_url) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
     embedded.stop(data)
 
@@ -112,7 +112,7 @@ def test_a_full_disk_is_named_and_the_next_join_succeeds_once_there_is_room(
     assert message.startswith("No space is left on the disk of")
 
     filler.unlink()
-    with embedded.join(data) as servers, psycopg.connect(servers.database_url) as connection:
+    with embedded.join(data) as servers, psycopg.connect(servers.owner_url) as connection:
         assert connection.execute("SELECT answer FROM kept").fetchone() == (42,)
     embedded.stop(data)
 
@@ -123,7 +123,7 @@ def test_servers_survive_a_disk_that_fills_up_under_them(
     disk = small_disk(120)
     data = disk / "data"
     with embedded.join(data) as servers:
-        with psycopg.connect(servers.database_url) as connection:
+        with psycopg.connect(servers.owner_url) as connection:
             connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
         filler = disk / "filler"
         with pytest.raises(OSError, match="No space left"), filler.open("wb", buffering=0) as file:
@@ -131,14 +131,14 @@ def test_servers_survive_a_disk_that_fills_up_under_them(
                 file.write(b"x" * 65536)
         with (
             pytest.raises(psycopg.Error),
-            psycopg.connect(servers.database_url) as connection,
+            psycopg.connect(servers.owner_url) as connection,
         ):
             connection.execute("CREATE TABLE large AS SELECT repeat('x', 1000) FROM generate_series(1, 60000)")
         filler.unlink()
 
         def works() -> bool:
             try:
-                with psycopg.connect(servers.database_url) as connection:
+                with psycopg.connect(servers.owner_url) as connection:
                     connection.execute("CREATE TABLE IF NOT EXISTS after_it AS SELECT 1")
                     return connection.execute("SELECT answer FROM kept").fetchone() == (42,)
             except psycopg.OperationalError:

@@ -37,7 +37,7 @@ def test_a_path_with_spaces_quotes_and_other_alphabets_works(new_folder: Callabl
     data = new_folder('A\'s "ö" № 1% \\ {a b} $H ?x=1&y#z 記')
     with embedded.join(data) as servers:
         assert embedded.status(data).socket_dir == str(data / "run")
-        assert one(servers.database_url, "SELECT 1") == 1
+        assert one(servers.owner_url, "SELECT 1") == 1
         assert one(embedded.superuser_url(data), "SHOW unix_socket_directories") == '"{}"'.format(
             str(data / "run").replace('"', '""')
         )
@@ -49,7 +49,7 @@ def test_a_path_with_a_comma_works_though_no_connection_url_can_name_a_socket_th
     copied.rename(data)
     with embedded.join(data) as servers:
         assert not Path(embedded.status(data).socket_dir or "").is_relative_to(data)
-        assert one(servers.database_url, "SELECT 1") == 1
+        assert one(servers.owner_url, "SELECT 1") == 1
 
 
 def test_a_path_too_long_for_a_socket_works_with_one_in_the_runtime_folder(copied: Path) -> None:
@@ -62,12 +62,12 @@ def test_a_path_too_long_for_a_socket_works_with_one_in_the_runtime_folder(copie
         assert len(os.fsencode(sockets)) < 90
         assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
         assert sockets.stat().st_uid == owner_of(embedded.status(data).postgres.pid)
-        assert one(servers.database_url, "SELECT 1") == 1
-        url = servers.database_url
+        assert one(servers.owner_url, "SELECT 1") == 1
+        url = servers.owner_url
     embedded.stop(data)
     assert not sockets.exists()
     with embedded.join(data) as servers:
-        assert servers.database_url == url
+        assert servers.owner_url == url
 
 
 def test_a_foreign_folder_in_the_place_of_the_socket_folder_is_refused(
@@ -105,7 +105,7 @@ def test_a_relative_path_and_a_link_name_the_same_servers(data: Path, monkeypatc
     monkeypatch.chdir(data.parent)
     with embedded.join(data) as servers, embedded.join(Path(data.name)) as second, embedded.join(link) as third:
         assert servers.data_dir == second.data_dir == third.data_dir
-        assert servers.database_url == second.database_url == third.database_url
+        assert servers.owner_url == second.owner_url == third.owner_url
     link.unlink()
 
 
@@ -149,7 +149,7 @@ def test_root_keeps_the_database_elsewhere_if_its_account_may_not_enter_the_dire
             assert (outside / "made-for").read_text() == f"{data}\n"
             assert stat.S_IMODE(private.stat().st_mode) == 0o700
             assert stat.S_IMODE((outside / "pg").stat().st_mode) == 0o700
-            with psycopg.connect(servers.database_url) as connection:
+            with psycopg.connect(servers.owner_url) as connection:
                 connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
 
             # A copy names the same database files; two servers on them would destroy them.
@@ -162,7 +162,7 @@ def test_root_keeps_the_database_elsewhere_if_its_account_may_not_enter_the_dire
         moved = private / "moved"
         data.rename(moved)
         with embedded.join(moved) as servers:
-            assert one(servers.database_url, "SELECT answer FROM kept") == 42
+            assert one(servers.owner_url, "SELECT answer FROM kept") == 42
             assert embedded.status(moved).cluster_dir == str(outside / "pg")
         embedded.stop(moved)
 
@@ -246,7 +246,7 @@ def test_an_ordinary_user_has_servers_of_its_own(
     lines = """
 import psycopg
 servers = embedded.join(data)
-with psycopg.connect(servers.database_url) as connection:
+with psycopg.connect(servers.owner_url) as connection:
     user = connection.execute("SELECT current_user").fetchone()[0]
 tell(user=user, status=embedded.status(data).as_dict())
 wait()
@@ -263,7 +263,7 @@ tell(stopped=embedded.stop(data))
 
     # Root may look in and share, and leaves nothing of its own behind.
     with embedded.join(data) as servers:
-        assert one(servers.database_url, "SELECT 1") == 1
+        assert one(servers.owner_url, "SELECT 1") == 1
         assert embedded.status(data).supervisor_pid == status["supervisor_pid"]
     assert running.ask() == {"stopped": True}
     assert {path.stat().st_uid for path in data.rglob("*")} == {uid}

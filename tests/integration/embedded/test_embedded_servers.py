@@ -37,8 +37,8 @@ def shared(base: Path) -> Iterator[EmbeddedServers]:
     embedded.discard(folder)
 
 
-def test_the_database_url_opens_the_database_as_its_owner_who_is_no_superuser(shared: EmbeddedServers) -> None:
-    with psycopg.connect(shared.database_url) as connection:
+def test_the_owner_url_opens_the_database_as_its_owner_who_is_no_superuser(shared: EmbeddedServers) -> None:
+    with psycopg.connect(shared.owner_url) as connection:
         row = connection.execute(
             "SELECT current_user, current_database(), pg_get_userbyid(datdba), rolsuper, rolcreatedb, rolcreaterole,"
             " pg_encoding_to_char(encoding), datlocale FROM pg_database, pg_roles"
@@ -71,7 +71,7 @@ def test_a_database_made_by_the_superuser_has_pgvector(shared: EmbeddedServers) 
     with psycopg.connect(url, autocommit=True) as connection:
         assert connection.execute("SHOW is_superuser").fetchone() == ("on",)
         connection.execute("CREATE DATABASE another OWNER lethelog")
-    other = shared.database_url.replace("/lethelog?", "/another?")
+    other = shared.owner_url.replace("/lethelog?", "/another?")
     assert one(other, "SELECT extname FROM pg_extension WHERE extname = 'vector'") == "vector"
 
 
@@ -90,11 +90,24 @@ def test_the_broker_url_opens_jetstream_with_large_messages(shared: EmbeddedServ
     assert content == b"x" * 1_000_000
 
 
+def test_the_database_url_opens_the_database_as_the_application_which_owns_nothing_in_it(
+    shared: EmbeddedServers,
+) -> None:
+    with psycopg.connect(shared.database_url) as connection:
+        row = connection.execute(
+            "SELECT current_user, pg_has_role('lethelog_application', 'set'), pg_has_role('lethelog', 'member'), "
+            "rolsuper, rolcreatedb, rolcreaterole FROM pg_roles WHERE rolname = current_user"
+        ).fetchone()
+        assert row == ("lethelog_local", True, False, False, False, False)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("CREATE TABLE owned_too (one int)")
+
+
 def test_neither_server_lets_in_whoever_lacks_the_password(shared: EmbeddedServers) -> None:
-    owner = urlsplit(shared.database_url).password
+    owner = urlsplit(shared.owner_url).password
     assert owner
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        psycopg.connect(shared.database_url.replace(owner, "guess"))
+        psycopg.connect(shared.owner_url.replace(owner, "guess"))
 
     async def intrude() -> None:
         address = shared.broker_url.split("@")[1]
@@ -107,8 +120,8 @@ def test_neither_server_lets_in_whoever_lacks_the_password(shared: EmbeddedServe
 def test_secrets_are_private_files_and_appear_nowhere_else(shared: EmbeddedServers) -> None:
     folder = shared.data_dir
     secrets = {path.name: path.read_text() for path in (folder / "secrets").iterdir()}
-    assert sorted(secrets) == ["broker", "owner", "superuser"]
-    assert len(set(secrets.values())) == 3
+    assert sorted(secrets) == ["application", "broker", "owner", "superuser"]
+    assert len(set(secrets.values())) == 4
     assert all(len(secret) >= 32 for secret in secrets.values())
     assert stat.S_IMODE((folder / "secrets").stat().st_mode) == 0o700
     for name in ("secrets/broker", "secrets/owner", "secrets/superuser", "state.json", "nats.conf"):
@@ -133,7 +146,7 @@ def test_the_servers_inherit_no_variable_of_the_client_that_might_be_a_secret(
 
 
 def test_the_logs_hold_no_statement_and_no_content(shared: EmbeddedServers) -> None:
-    with psycopg.connect(shared.database_url, autocommit=True) as connection:
+    with psycopg.connect(shared.owner_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE noted (content text PRIMARY KEY)")
         connection.execute("INSERT INTO noted VALUES ('a very private remark')")
         with pytest.raises(psycopg.errors.UniqueViolation):
@@ -148,7 +161,7 @@ def test_joining_running_servers_shares_them_at_once(shared: EmbeddedServers) ->
     started = time.monotonic()
     with embedded.join(shared.data_dir) as second:
         assert time.monotonic() - started < 0.2
-        assert (second.database_url, second.broker_url) == (shared.database_url, shared.broker_url)
+        assert (second.owner_url, second.broker_url) == (shared.owner_url, shared.broker_url)
     assert embedded.status(shared.data_dir).supervisor_pid == before.supervisor_pid
 
 
@@ -168,15 +181,15 @@ def test_status_tells_versions_sizes_and_places(shared: EmbeddedServers) -> None
 
 def test_a_warm_start_takes_less_than_a_second_and_finds_data_port_and_socket_again(data: Path) -> None:
     with embedded.join(data) as servers:
-        urls = (servers.database_url, servers.broker_url)
-        with psycopg.connect(servers.database_url) as connection:
+        urls = (servers.owner_url, servers.broker_url)
+        with psycopg.connect(servers.owner_url) as connection:
             connection.execute("CREATE TABLE survives_a_stop AS SELECT 42 AS answer")
     assert embedded.stop(data)
     started = time.monotonic()
     with embedded.join(data) as servers:
         assert time.monotonic() - started < 1.0
-        assert (servers.database_url, servers.broker_url) == urls
-        assert one(servers.database_url, "SELECT answer FROM survives_a_stop") == 42
+        assert (servers.owner_url, servers.broker_url) == urls
+        assert one(servers.owner_url, "SELECT answer FROM survives_a_stop") == 42
 
 
 def test_the_servers_end_some_time_after_the_last_client_has_left(
@@ -230,15 +243,15 @@ def test_stopping_breaks_the_connections_of_clients_and_the_next_join_starts_aga
     data: Path, server_pids: Callable[[Path], list[int]]
 ) -> None:
     servers = embedded.join(data)
-    with psycopg.connect(servers.database_url) as connection:
+    with psycopg.connect(servers.owner_url) as connection:
         assert embedded.stop(data) is True
         assert server_pids(data) == []
         with pytest.raises(psycopg.OperationalError):
             connection.execute("SELECT 1")
     with pytest.raises(psycopg.OperationalError):
-        psycopg.connect(servers.database_url)
+        psycopg.connect(servers.owner_url)
     with embedded.join(data):
-        assert one(servers.database_url, "SELECT 1") == 1
+        assert one(servers.owner_url, "SELECT 1") == 1
     servers.leave()
 
 
@@ -259,7 +272,7 @@ def test_a_client_that_joins_during_a_slow_stop_waits_for_it_and_gets_new_server
     assert embedded.status(data).supervisor_pid == before.supervisor_pid
     os.kill(before.broker.pid, signal.SIGCONT)
     thread.join(20)
-    assert one(joined[0].database_url, "SELECT 1") == 1
+    assert one(joined[0].owner_url, "SELECT 1") == 1
     assert embedded.status(data).supervisor_pid != before.supervisor_pid
     joined[0].leave()
 
@@ -273,7 +286,7 @@ def test_a_client_that_joins_while_the_servers_are_stopping_gets_working_ones(
         embedded.join(data, linger=0.05).leave()
         time.sleep(0.15 + attempt * 0.04)
         with embedded.join(data, linger=0.05) as servers:
-            assert one(servers.database_url, "SELECT 1") == 1
+            assert one(servers.owner_url, "SELECT 1") == 1
             supervisors.add(embedded.status(data).supervisor_pid)
     assert len(supervisors) > 1, "no join met a stop: the test does not test what it should"
     poll(lambda: embedded.status(data).supervisor_pid is None, "the supervisor ended")
@@ -294,7 +307,7 @@ def test_threads_of_one_process_join_and_leave_independently(data: Path) -> None
 
     def work() -> None:
         with embedded.join(data) as servers:
-            answers.append(one(servers.database_url, "SELECT 1"))
+            answers.append(one(servers.owner_url, "SELECT 1"))
 
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:
