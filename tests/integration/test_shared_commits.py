@@ -1,0 +1,190 @@
+"""Group commit: callers share a durable commit, and each gets its own outcome. Commits are held, never slept for."""
+
+import asyncio
+import contextlib
+from collections.abc import Generator
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from lethelog.domain import events as e
+from lethelog.domain.errors import Unavailable
+from lethelog.streams import append
+from lethelog.streams.log import Appended, Claim, ClaimHeld, Log, NewEvent, Unit, VersionMoved
+from lethelog.streams.payloads import Actor, Envelope
+
+TENANT = uuid4()
+_WAITING = (
+    "select 1 from pg_locks where locktype = 'advisory' and not granted "
+    "and database = (select oid from pg_database where datname = current_database())"
+)
+
+
+def unit(stream: UUID, version: int = 1, **more) -> Unit:
+    event: e.Event = e.MemoryReaffirmed()
+    if version == 1:
+        event = e.MemoryRemembered(
+            memory_type="fact",
+            scope="personal",
+            topic="deploys",
+            content="Deploys go to Hetzner",
+            producer="user",
+            trust="user",
+            occurred_at=datetime(2026, 3, 1, 9, tzinfo=UTC),
+        )
+    return Unit(
+        tenant=TENANT,
+        subject=stream,
+        events=[NewEvent(stream, version, event)],
+        envelope=Envelope(Actor("agent", uuid4()), cause=uuid4(), correlation=uuid4()),
+        new_keys=frozenset({stream}) if version == 1 else frozenset(),
+        **more,
+    )
+
+
+class HeldCommit:
+    """The append lock, held by a transaction of the test's own: whatever is appended waits for its release."""
+
+    def __init__(self, database_url: str) -> None:
+        self._holder = psycopg.connect(database_url)
+        self._watcher = psycopg.connect(database_url, autocommit=True)
+        self._holder.execute("select pg_advisory_xact_lock(7283460113)")
+
+    async def is_waited_for(self) -> None:
+        """Return once a call stands at the lock."""
+        while not self._watcher.execute(_WAITING).fetchone():
+            await asyncio.sleep(0)
+
+    def commits(self) -> int:
+        row = self._watcher.execute("select count(*) from lethelog.roots").fetchone()
+        assert row is not None
+        return row[0]
+
+    def release(self) -> None:
+        self._holder.rollback()
+
+    def close(self) -> None:
+        self._holder.close()
+        self._watcher.close()
+
+
+@pytest.fixture
+def held(database_url: str, log: Log) -> Generator[HeldCommit]:
+    with contextlib.closing(HeldCommit(database_url)) as commit:
+        yield commit
+
+
+async def queued(log: Log, count: int) -> None:
+    """Return once so many units wait behind the call that is under way."""
+    while len(log._queue._waiting) < count:
+        await asyncio.sleep(0)
+
+
+async def test_whoever_comes_while_a_commit_is_under_way_shares_the_next_one(log, held):
+    first = asyncio.create_task(log.append(unit(uuid4())))
+    await held.is_waited_for()
+    others = [asyncio.create_task(log.append(unit(uuid4()))) for _ in range(50)]
+    await queued(log, 50)
+    held.release()
+    outcomes = await asyncio.gather(first, *others)
+    assert all(isinstance(one, Appended) for one in outcomes)
+    assert sorted(one.position for one in outcomes) == list(range(1, 52))
+    assert held.commits() == 2
+
+
+async def test_a_conflict_a_taken_claim_and_an_impossible_event_in_one_commit_fail_their_own_callers_only(
+    log, held
+):
+    holder, existing = uuid4(), uuid4()
+    claim = Claim("test", b"digest", None, holder)
+    held.release()
+    assert isinstance(await log.append(unit(holder, claims=[claim])), Appended)
+    assert isinstance(await log.append(unit(existing)), Appended)
+    blocked = HeldCommit(log._database.url)
+    first = asyncio.create_task(log.append(unit(uuid4())))
+    await blocked.is_waited_for()
+    good = [asyncio.create_task(log.append(unit(uuid4()))) for _ in range(5)]
+    skips = asyncio.create_task(log.append(unit(existing, version=7)))
+    other = uuid4()
+    claims = asyncio.create_task(log.append(unit(other, claims=[Claim("test", b"digest", None, other)])))
+    nameless = unit(uuid4())
+    nul = e.MemoryReaffirmed()
+    object.__setattr__(nameless, "events", [NewEvent(uuid4(), 1, nul)])
+    object.__setattr__(nameless, "claims", [Claim("a\x00b", b"x", None, uuid4())])
+    impossible = asyncio.create_task(log.append(nameless))
+    await queued(log, 8)
+    blocked.release()
+    assert all(isinstance(one, Appended) for one in await asyncio.gather(first, *good))
+    assert await skips == VersionMoved(existing, 1)
+    refused = await claims
+    assert isinstance(refused, ClaimHeld) and refused.holder == holder
+    with pytest.raises(psycopg.DataError):
+        await impossible
+    blocked.close()
+
+
+async def test_a_queue_that_is_full_refuses_at_once_and_takes_more_when_it_has_drained(log, held, monkeypatch):
+    monkeypatch.setattr(append, "QUEUE_LIMIT", 3)
+    first = asyncio.create_task(log.append(unit(uuid4())))
+    await held.is_waited_for()
+    waiting = [asyncio.create_task(log.append(unit(uuid4()))) for _ in range(3)]
+    await queued(log, 3)
+    refused = unit(uuid4())
+    with pytest.raises(Unavailable, match="3 writes are waiting"):
+        await log.append(refused)
+    held.release()
+    assert all(isinstance(one, Appended) for one in await asyncio.gather(first, *waiting))
+    again = await log.append(refused)
+    assert isinstance(again, Appended) and again.position == 5
+
+
+async def test_closing_stores_what_waits_and_refuses_what_comes_later(log, held, database_url):
+    streams = [uuid4() for _ in range(20)]
+    first = asyncio.create_task(log.append(unit(uuid4())))
+    await held.is_waited_for()
+    waiting = [asyncio.create_task(log.append(unit(one))) for one in streams]
+    await queued(log, 20)
+    closing = asyncio.create_task(log.close())
+    await asyncio.sleep(0)
+    with pytest.raises(Unavailable, match="closing; nothing was written"):
+        await log.append(unit(uuid4()))
+    assert not closing.done()
+    held.release()
+    await closing
+    assert all(isinstance(one, Appended) for one in await asyncio.gather(first, *waiting))
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("select count(*) from lethelog.events").fetchone() == (21,)
+
+
+async def test_two_units_of_one_stream_never_share_a_commit_and_keep_their_order(log, held):
+    stream = uuid4()
+    first = asyncio.create_task(log.append(unit(uuid4())))
+    await held.is_waited_for()
+    tasks = [asyncio.create_task(log.append(unit(stream, version))) for version in (1, 2, 3)]
+    tasks.append(asyncio.create_task(log.append(unit(uuid4()))))
+    await queued(log, 4)
+    held.release()
+    outcomes = await asyncio.gather(first, *tasks)
+    assert all(isinstance(one, Appended) for one in outcomes)
+    positions = [one.position for one in outcomes]
+    assert positions[1] < positions[2] < positions[3]
+    assert positions[4] < positions[2], "the unit that touches nothing of theirs went with the first of them"
+    assert held.commits() == 4
+
+
+async def test_a_lone_caller_waits_for_nobody(log, held):
+    held.release()
+    for _ in range(3):
+        before = held.commits()
+        await log.append(unit(uuid4()))
+        assert held.commits() == before + 1
+        assert not log._queue._waiting
+
+
+async def test_two_processes_worth_of_queues_append_at_once_and_positions_stay_gapless(log, database, vault):
+    other = Log(database, vault)
+    await other.open()
+    outcomes = await asyncio.gather(*(one.append(unit(uuid4())) for _ in range(100) for one in (log, other)))
+    await other.close()
+    assert sorted(one.position for one in outcomes) == list(range(1, 201))
