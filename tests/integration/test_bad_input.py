@@ -648,6 +648,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "set_judgment": {"enabled": True},
     "set_policy": {"changes": {}},
     "rebuild": {"name": "review_queue"},
+    "cancel_rebuild": {"name": "review_queue"},
     "compare": {"name": "review_queue"},
 }
 
