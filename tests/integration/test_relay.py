@@ -262,7 +262,7 @@ async def test_a_relay_process_killed_in_full_flight_is_followed_by_another(
     await relay.close()
 
 
-async def test_one_relay_leads_and_the_other_takes_over(log, database, tail, settings):
+async def test_one_relay_leads_and_the_other_takes_over(log, database, database_url, tail, settings):
     relays = [Relay(database, tail, settings) for _ in range(2)]
     for relay in relays:
         await relay.open()
@@ -270,9 +270,9 @@ async def test_one_relay_leads_and_the_other_takes_over(log, database, tail, set
     await append(log, 10)
     await reaches(relays[0], 10)
     [leader] = [r for r in relays if r.leading]
-    async with database.connection() as connection:
+    with psycopg.connect(database_url, autocommit=True) as superuser:
         # The leader's lock lives in this connection; the server ends it as an administrator would.
-        await connection.execute(
+        superuser.execute(
             "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted "
             "and database = (select oid from pg_database where datname = current_database())"
         )
