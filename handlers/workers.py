@@ -16,8 +16,16 @@ from ..streams.consumers import Consumers
 from ..streams.delivery import RetryPolicy
 from ..streams.ending import end
 from ..streams.relay import Relay
-from ..streams.subscriptions import EventSubscription, Subscription, TaskSubscription
+from ..streams.subscriptions import (
+    EventHandler,
+    EventSubscription,
+    Subscription,
+    TaskHandler,
+    TaskSubscription,
+    durables_of,
+)
 from ..streams.tasks import TaskPublisher
+from ..streams.topology import Durable
 from .engine import Engine
 from .forgetting.judge_worker import JudgeWorker
 from .forgetting.pass_manager import PassManager
@@ -85,27 +93,11 @@ class Workers:
         if "passes" in self._roles:
             self._publisher = TaskPublisher(broker)
             manager = PassManager(self._engine, settings, self._publisher)
-            subscriptions += [
-                EventSubscription(
-                    "pass-manager",
-                    ("pass.requested",),
-                    manager.on_requested,
-                    policy=RetryPolicy(max_deliveries=20, delays=(0.5, 2.0, 10.0, 30.0)),
-                    concurrency=2,
-                ),
-                EventSubscription("pass-verdicts", ("verdict.*",), manager.on_verdict, concurrency=16),
-            ]
+            subscriptions += [_requests(manager.on_requested), _verdicts(manager.on_verdict)]
             self._spawn(manager.run(), "passes")
         if "judge" in self._roles:
             worker = JudgeWorker(self._engine, settings)
-            subscriptions.append(
-                TaskSubscription(
-                    task_queue(settings.judge.identity),
-                    worker.handle,
-                    policy=JUDGE_POLICY,
-                    concurrency=self._judge_concurrency,
-                )
-            )
+            subscriptions.append(_tasks(settings.judge.identity, worker.handle, self._judge_concurrency))
         if "schedule" in self._roles and settings.enabled:
             self._spawn(_repeat(SCHEDULE_SECONDS, self._request_due), "schedule")
         if subscriptions:
@@ -131,6 +123,29 @@ class Workers:
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.create_task(work, name=f"lethelog-{name}"))
+
+
+def _requests(handle: EventHandler) -> EventSubscription:
+    policy = RetryPolicy(max_deliveries=20, delays=(0.5, 2.0, 10.0, 30.0))
+    return EventSubscription("pass-manager", ("pass.requested",), handle, policy=policy, concurrency=2)
+
+
+def _verdicts(handle: EventHandler) -> EventSubscription:
+    return EventSubscription("pass-verdicts", ("verdict.*",), handle, concurrency=16)
+
+
+def _tasks(judge: str, handle: TaskHandler, concurrency: int) -> TaskSubscription:
+    return TaskSubscription(task_queue(judge), handle, policy=JUDGE_POLICY, concurrency=concurrency)
+
+
+def durables_of_roles(broker: BrokerSettings, judge: str) -> list[Durable]:
+    """What the roles consume by, with the judge of this identity; for comparing with what the broker has."""
+
+    async def unused(_message: object) -> None:
+        return None
+
+    subscriptions: list[Subscription] = [_requests(unused), _verdicts(unused), _tasks(judge, unused, 1)]
+    return [one for subscription in subscriptions for one in durables_of(subscription, broker)]
 
 
 async def _repeat(seconds: float, once: Callable[[], Awaitable[None]]) -> None:

@@ -82,6 +82,10 @@ class BrokerSettings:
     def parked_subject(self, durable: str) -> str:
         return f"{self.prefix}.parked.{durable}"
 
+    def dropped_subject(self, durable: str) -> str:
+        """Where it stays on record that an operator dropped a parked message."""
+        return f"{self.prefix}.parked.{durable}.dropped"
+
 
 async def connect(
     settings: BrokerSettings,

@@ -9,8 +9,10 @@ the same id, which the broker drops within its duplicate window. Handlers know a
 # pyright: reportUnknownMemberType=false
 
 import json
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -137,7 +139,8 @@ async def _counts(js: JetStreamContext, stream: str, prefix: str) -> dict[str, i
             info = await js.stream_info(stream, subjects_filter=">")
         except nats.js.errors.NotFoundError:
             return {}
-    return {subject.removeprefix(prefix): count for subject, count in sorted((info.state.subjects or {}).items())}
+    counts = {subject.removeprefix(prefix): count for subject, count in (info.state.subjects or {}).items()}
+    return {name: count for name, count in sorted(counts.items()) if "." not in name}
 
 
 class ParkingPlace:
@@ -154,8 +157,7 @@ class ParkingPlace:
         self, *, consumer: str | None = None, after: int = 0, limit: int = 100
     ) -> tuple[Sequence[ParkedMessage], int | None]:
         """A page in the order of parking, and the cursor of the next one. Raises `Unavailable`."""
-        if not 1 <= limit <= PAGE_LIMIT:
-            raise InvalidInput("limit", f"must be 1 to {PAGE_LIMIT}")
+        _demand_limit(limit)
         page: list[ParkedMessage] = []
         async for one in self._from(consumer, after):
             if len(page) == limit:
@@ -207,18 +209,51 @@ class ParkingPlace:
         failed = {one.line for one in found if one.error != BEHIND}
         return [one for one in found if one.line not in failed]
 
-    async def drop(self, number: int) -> ParkedMessage:
-        """Take one message out for good; its consumer never handles it. Raises `NotFound` or `Unavailable`."""
+    async def drop(self, number: int, reason: str) -> ParkedMessage:
+        """Take one message out for good; its consumer never handles it, and who looks for it finds why.
+
+        ``reason`` is a code or a ticket, since it stays on the broker in clear.
+        Raises `InvalidInput`, `NotFound` or `Unavailable`.
+        """
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.#-]{0,63}", reason):
+            raise InvalidInput("reason", "must be a code or ticket of 1 to 64 of A-Z, a-z, 0-9, _ . # and -")
         with translated():
             try:
-                found = ParkedMessage.read(await self._js.get_msg(self._stream, seq=number))
+                message = await self._js.get_msg(self._stream, seq=number)
             except nats.js.errors.NotFoundError:
                 raise NotFound(f"no message {number} is parked", id=number) from None
+        found = ParkedMessage.read(message)
+        if (message.subject or "") != self._settings.parked_subject(found.consumer):
+            raise NotFound(f"no message {number} is parked", id=number)
+        record = {**found.as_dict(), "reason": reason, "dropped_at": datetime.now(UTC).isoformat()}
+        with translated():
+            await self._js.publish(
+                self._settings.dropped_subject(found.consumer),
+                json.dumps(record).encode(),
+                timeout=self._settings.answer_timeout,
+                stream=self._stream,
+                headers={"Nats-Msg-Id": f"dropped:{number}:{found.parked_at}"},
+            )
         await self._remove(number)
         return found
 
+    async def dropped(
+        self, *, consumer: str | None = None, after: int = 0, limit: int = 100
+    ) -> tuple[Sequence[Mapping[str, Any]], int | None]:
+        """What was dropped, with its reason, and the cursor of the next page. Raises `Unavailable`."""
+        _demand_limit(limit)
+        subject = self._settings.dropped_subject(_consumer(consumer))
+        page: list[Mapping[str, Any]] = []
+        with translated():
+            while (found := await next_message(self._js, self._stream, subject, after + 1)) is not None:
+                if len(page) == limit:
+                    return page, after
+                page.append(json.loads(found.data or b"{}"))
+                after = found.seq or 0
+        return page, None
+
     async def _from(self, consumer: str | None, after: int) -> AsyncGenerator[ParkedMessage]:
-        subject = self._settings.parked_subject(consumer or "*")
+        subject = self._settings.parked_subject(_consumer(consumer))
         with translated():
             while (found := await next_message(self._js, self._stream, subject, after + 1)) is not None:
                 read = ParkedMessage.read(found)
@@ -264,6 +299,17 @@ class ParkingPlace:
     async def _remove(self, number: int) -> None:
         with translated():
             await delete_message(self._js, self._stream, number)
+
+
+def _consumer(name: str | None) -> str:
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        raise InvalidInput("consumer", "must be a name of A-Z, a-z, 0-9, _ and -", "See: lethelog parked list")
+    return name or "*"
+
+
+def _demand_limit(limit: int) -> None:
+    if not 1 <= limit <= PAGE_LIMIT:
+        raise InvalidInput("limit", f"must be 1 to {PAGE_LIMIT}")
 
 
 async def delete_message(js: JetStreamContext, stream: str, sequence: int) -> None:

@@ -11,6 +11,7 @@ from . import (
     demo,
     doctoring,
     event_log,
+    parked,
     passes,
     proposals,
     reading,
@@ -88,5 +89,6 @@ views.register(app)
 auditing.register(app)
 settings.register(app)
 doctoring.register(app)
+parked.register(app)
 demo.register(app)
 benching.register(app)

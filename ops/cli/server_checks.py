@@ -6,22 +6,18 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nats.js.errors import NotFoundError
-
 from ...domain.errors import LethelogError
-from .checks import Check
+from .broker_checks import check_broker
+from .checks import BEHIND, Check
 from .standing import Standing, look, tenant_id
 
 if TYPE_CHECKING:
-    from nats.aio.client import Client
-
     from ...projections.runner import Progress
-    from ...streams.broker import BrokerSettings
     from ...streams.database import Connection, Database
     from ..settings import Settings
 
-BEHIND = 5_000
-"""Events from which a read model or the broker counts as behind while a worker runs."""
+VERIFIED = 1_000
+"""Events at the end of the log that are held against the hash chain."""
 
 
 @dataclass
@@ -118,9 +114,10 @@ async def _look_deeper(settings: "Settings", standing: Standing, found: ServerFi
             await database.open()
             async with database.connection() as connection:
                 found.checks += [check async for check in _database(connection, url, found)]
+            found.checks += await _log(database, standing)
             found.checks += _read_models(standing)
             broker = await asyncio.to_thread(broker_settings, settings)
-            found.checks += [check async for check in _broker(broker, standing)]
+            found.checks += [check async for check in check_broker(settings, broker, standing)]
             found.checks += [check async for check in _tenant(settings, database, standing)]
         except LethelogError as error:
             found.checks.append(Check("database", "fault", error.message))
@@ -174,6 +171,19 @@ def _schema(url: str) -> Check:
     return Check("schema", "fault", f"{present} is newer than this version knows ({newest})", "Upgrade Lethelog")
 
 
+async def _log(database: "Database", standing: Standing) -> list[Check]:
+    """Whether the log's last commits still say what was written, up to its head."""
+    from ...streams import audit
+
+    if not standing.head:
+        return []
+    found = await audit.verify(database, since=max(0, standing.head - VERIFIED))
+    if found.finding is not None:
+        at = f"{found.finding.problem} at position {found.finding.position}"
+        return [Check("log", "fault", at, "Run: lethelog audit verify, and see docs on what it found")]
+    return [Check("log", "ok", f"at {found.upto}, its last {found.events} events fit their chain")]
+
+
 def _read_models(standing: Standing) -> list[Check]:
     return [_read_model(one, standing) for one in standing.read_models]
 
@@ -193,74 +203,6 @@ def _read_model(one: "Progress", standing: Standing) -> Check:
     if lag > BEHIND and standing.worker is not None:
         return Check(one.name, "warning", says, "Look at the worker's log (lethelog status)")
     return Check(one.name, "ok", says)
-
-
-async def _broker(broker: "BrokerSettings", standing: Standing) -> AsyncGenerator[Check]:
-    from ...streams.broker import close, connect
-    from ...streams.topology import Topology
-
-    try:
-        client = await connect(broker, name="doctor", reconnect=False)
-    except LethelogError as error:
-        yield Check("broker", "fault", error.message, "Writes go on; start NATS, or check LETHELOG_BROKER_URL")
-        return
-    try:
-        version = client.connected_server_version
-        yield Check("broker", "ok", f"NATS {version.major}.{version.minor}.{version.patch}, JetStream")
-        drift = await Topology(broker).drift(client)
-        missing = [one for one in drift if one.endswith("is missing")]
-        if drift and len(missing) == len(drift):
-            yield Check("streams", "idle", "; ".join(drift) + " (made at first use)")
-        elif drift:
-            yield Check("streams", "warning", "; ".join(drift), "A worker mends this at its start: lethelog up")
-        else:
-            yield Check("streams", "ok", "as they should be")
-        async for check in _durables(client, broker):
-            yield check
-    except LethelogError as error:
-        yield Check("streams", "fault", error.message)
-    finally:
-        await close(client)
-    if standing.relay is not None:
-        lag = standing.relay.lag
-        if lag > BEHIND and standing.worker is not None:
-            yield Check("relay", "warning", f"{lag} events behind", "Look at the worker's log (lethelog status)")
-        else:
-            yield Check("relay", "ok", f"at {standing.relay.position}" + (f", {lag} events behind" if lag else ""))
-
-
-async def _durables(client: "Client", broker: "BrokerSettings") -> AsyncGenerator[Check]:
-    """How far the consumers are, and whether messages were set aside."""
-    from ...streams.broker import STREAM_KINDS, jetstream, translated
-
-    js = jetstream(client, broker)
-    states: list[str] = []
-    parked = 0
-    with translated():
-        for kind in STREAM_KINDS:
-            try:
-                info = await js.stream_info(broker.stream(kind))
-                consumers = await js.consumers_info(broker.stream(kind))
-            except NotFoundError:
-                continue
-            if kind == "parked":
-                parked = info.state.messages
-            states += [
-                f"{one.name}: {one.num_pending or 0} waiting, {one.num_ack_pending or 0} open"
-                for one in consumers
-                if one.config.durable_name
-            ]
-    if states:
-        yield Check("durables", "ok", "; ".join(sorted(states)))
-    else:
-        yield Check("durables", "idle", "none yet; a worker makes them")
-    if parked:
-        yield Check(
-            "parked",
-            "warning",
-            f"{parked} messages were set aside after failing again and again",
-            "See the worker's log",
-        )
 
 
 async def _tenant(settings: "Settings", database: "Database", standing: Standing) -> AsyncGenerator[Check]:

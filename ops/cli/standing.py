@@ -15,6 +15,7 @@ from .output import moment, safe
 
 if TYPE_CHECKING:
     from ...projections.runner import Progress
+    from ...streams.broker import BrokerSettings
     from ...streams.database import Database
     from ...streams.relay import RelayState
     from ..embedded import ServerStatus
@@ -37,6 +38,8 @@ class Standing:
     head: int | None = None
     read_models: "Sequence[Progress]" = ()
     relay: "RelayState | None" = None
+    parked: dict[str, int] | None = None
+    """Messages that consumers set aside, by consumer; None where the broker does not answer."""
     queue: dict[str, int] | None = None
     problem: str | None = None
     """Why the database could not be looked at."""
@@ -55,6 +58,7 @@ class Standing:
                 for one in self.read_models
             ],
             "relay": asdict(self.relay) if self.relay else None,
+            "parked": self.parked,
             "queue": self.queue,
             "problem": self.problem,
         }
@@ -107,12 +111,27 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
         found.head = row[0] if row else 0
     broker = await asyncio.to_thread(broker_settings, settings)
     found.relay = await relay_state(database, broker)
+    found.parked = await _parked(broker)
     async with database.connection() as connection:
         if not await are_prepared(connection):
             return
         found.read_models = [await read_progress(connection, name) for name in READ_MODELS]
     if any(one.version for one in found.read_models):
         found.queue = await _queue(settings, database)
+
+
+async def _parked(broker: "BrokerSettings") -> dict[str, int] | None:
+    from ...streams.broker import close, connect, jetstream
+    from ...streams.parked import parked_counts
+
+    try:
+        client = await connect(broker, name="status", reconnect=False)
+        try:
+            return await parked_counts(jetstream(client, broker), broker)
+        finally:
+            await close(client)
+    except LethelogError:
+        return None
 
 
 async def _queue(settings: "Settings", database: "Database") -> dict[str, int] | None:
@@ -174,6 +193,9 @@ def print_standing(session: "Session") -> None:
     if found.relay is not None:
         behind = "nothing behind" if not found.relay.lag else f"{found.relay.lag} events behind"
         table.add_row("broker", f"at {found.relay.position}, {behind}")
+    if found.parked:
+        said = ", ".join(f"{count} of {name}" for name, count in found.parked.items())
+        table.add_row("parked", safe(f"{said}; see: lethelog parked list", "yellow"))
     if found.queue is not None:
         said = ", ".join(f"{count} {status}" for status, count in found.queue.items() if count)
         table.add_row("review queue", said or "empty")

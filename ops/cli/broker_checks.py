@@ -1,0 +1,116 @@
+"""The checks of `doctor` that look at the broker: streams, durables, relay, and what was set aside."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import TYPE_CHECKING
+
+from nats.js.errors import NotFoundError
+
+from ...domain.errors import LethelogError
+from .checks import BEHIND, Check
+from .standing import Standing
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+
+    from ...streams.broker import BrokerSettings
+    from ...streams.topology import Durable
+    from ..settings import Settings
+
+
+async def check_broker(
+    settings: "Settings", broker: "BrokerSettings", standing: Standing
+) -> AsyncGenerator[Check]:
+    """Look at the broker, and at what the relay and the consumers left on it."""
+    from ...streams.broker import close, connect
+
+    try:
+        client = await connect(broker, name="doctor", reconnect=False)
+    except LethelogError as error:
+        yield Check("broker", "fault", error.message, "Writes go on; start NATS, or check LETHELOG_BROKER_URL")
+        return
+    try:
+        version = client.connected_server_version
+        yield Check("broker", "ok", f"NATS {version.major}.{version.minor}.{version.patch}, JetStream")
+        yield await _drift(client, broker, "streams", (), standing)
+        yield await _drift(client, broker, "durables", await _durables_of(settings, broker), standing)
+        async for check in _left_on(client, broker):
+            yield check
+    except LethelogError as error:
+        yield Check("streams", "fault", error.message)
+    finally:
+        await close(client)
+    if standing.relay is not None:
+        yield _relay(standing)
+
+
+def _relay(standing: Standing) -> Check:
+    assert standing.relay is not None
+    lag = standing.relay.lag
+    if lag > BEHIND and standing.worker is not None:
+        return Check("relay", "warning", f"{lag} events behind", "Look at the worker's log (lethelog status)")
+    behind = f", {lag} events behind (carried while a worker runs)" if lag else ""
+    return Check("relay", "ok", f"at {standing.relay.position}{behind}")
+
+
+async def _durables_of(settings: "Settings", broker: "BrokerSettings") -> "Sequence[Durable]":
+    """What the workers of these settings consume by."""
+    from ...handlers.judges import open_judge
+    from ...handlers.workers import durables_of_roles
+
+    try:
+        judge = open_judge(settings.judge, systemone=settings.systemone())
+    except LethelogError:
+        return ()  # the judge; it has a check of its own
+    await judge.close()
+    return durables_of_roles(broker, judge.identity)
+
+
+async def _drift(
+    client: "Client", broker: "BrokerSettings", part: str, durables: "Sequence[Durable]", standing: Standing
+) -> Check:
+    """Whether streams, or durables on them, are as they should be; what is missing is made at first use."""
+    from ...streams.topology import Topology
+
+    drift = [one for one in await Topology(broker, durables).drift(client) if one.startswith(part.rstrip("s"))]
+    missing = [one for one in drift if one.endswith("is missing")]
+    if not drift:
+        return Check(part, "ok", "as they should be")
+    if len(missing) < len(drift) or (missing and part == "durables" and standing.worker is not None):
+        return Check(part, "warning", "; ".join(drift), "A worker mends this while it runs: lethelog up")
+    return Check(part, "idle", "; ".join(drift) + " (made at first use)")
+
+
+async def _left_on(client: "Client", broker: "BrokerSettings") -> AsyncGenerator[Check]:
+    """How far the consumers are, and what was set aside."""
+    from ...streams.broker import jetstream, translated
+    from ...streams.parked import parked_counts, retrying_counts
+
+    js = jetstream(client, broker)
+    states: list[str] = []
+    with translated():
+        for kind in ("events", "tasks"):
+            try:
+                consumers = await js.consumers_info(broker.stream(kind))
+            except NotFoundError:
+                continue
+            states += [
+                f"{one.name}: {one.num_pending or 0} waiting, {one.num_ack_pending or 0} open"
+                for one in consumers
+                if one.config.durable_name
+            ]
+    if states:
+        yield Check("consumers", "ok", "; ".join(sorted(states)))
+    else:
+        yield Check("consumers", "idle", "none yet; a worker makes them")
+    retrying, parked = await retrying_counts(js, broker), await parked_counts(js, broker)
+    if retrying:
+        yield Check("retries", "ok", f"wait to be tried again: {_counted(retrying)}")
+    if parked:
+        fix = "See: lethelog parked list; then lethelog parked retry, or drop"
+        yield Check("parked", "warning", f"failed again and again, or stand behind: {_counted(parked)}", fix)
+    else:
+        yield Check("parked", "ok", "nothing was set aside")
+
+
+def _counted(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} of {name}" for name, count in counts.items())

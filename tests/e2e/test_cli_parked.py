@@ -1,0 +1,100 @@
+"""``lethelog parked``: what consumers gave up is listed, tried again and dropped; status and doctor count it."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lethelog.ops import embedded
+from lethelog.ops.cli.serving import broker_settings
+from lethelog.ops.local import open_memory
+from lethelog.ops.settings import Settings
+from lethelog.streams.consumers import Consumers
+from lethelog.streams.delivery import Park
+from lethelog.streams.subscriptions import EventSubscription
+
+from .conftest import Cli
+
+TEXT = "the deploy password is hunter2"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    data = tmp_path_factory.mktemp("parked")
+    with embedded.join(data):
+        yield data
+    embedded.discard(data)
+
+
+async def consume(folder: Path, parks: bool, count: int) -> list[int]:
+    """A consumer of memories that parks them, or does not, until it had so many."""
+    seen: list[int] = []
+
+    async def handle(event) -> None:
+        seen.append(event.position)
+        if parks:
+            raise Park("cannot_digest")
+
+    settings = Settings.load(data_dir=folder)
+    async with await open_memory(settings, ("relay",)) as memory:
+        broker = await asyncio.to_thread(broker_settings, settings)
+        consumers = Consumers(broker, memory.engine.log.decode)
+        await consumers.open([EventSubscription("listener", ("memory.remembered",), handle)])
+        async with asyncio.timeout(20):
+            while len(seen) < count or any(s.open or s.retrying for s in await consumers.states()):
+                await asyncio.sleep(0.05)
+        await consumers.close()
+    return seen
+
+
+def test_parked_messages_are_listed_tried_again_and_dropped_and_status_and_doctor_count_them(folder: Path):
+    cli = Cli(folder)
+    assert cli.json("parked", "list") == {"parked": [], "next": None}
+    for text in (TEXT, "a second one", "a third one"):
+        cli.remember(text)
+    first, second, third = asyncio.run(consume(folder, True, 3))
+    page = cli.json("parked", "list", "--limit", "2")
+    shown = page["parked"]
+    assert [(one["where"], one["consumer"], one["position"], one["error"]) for one in shown] == [
+        ("broker", "listener", first, "cannot_digest"),
+        ("broker", "listener", second, "cannot_digest"),
+    ]
+    assert page["next"] == shown[1]["id"]
+    [last] = cli.json("parked", "list", "--after", page["next"])["parked"]
+    assert last["position"] == third
+    assert cli.json("status")["parked"] == {"listener": 3}
+    [check] = [one for one in cli.json("doctor")["checks"] if one["name"] == "parked"]
+    assert check["level"] == "warning" and "3 of listener" in check["says"] and "parked retry" in check["fix"]
+    readable = cli("parked", "list").out + cli("status").out + cli("doctor").out
+    assert "3 of listener" in readable and TEXT not in readable
+
+    dropped = cli.json("parked", "drop", last["id"], "--reason", "ticket-12")["dropped"]
+    assert (dropped["position"], dropped["reason"]) == (third, "ticket-12")
+    [record] = cli.json("parked", "list", "--dropped")["parked"]
+    assert (record["position"], record["reason"]) == (third, "ticket-12")
+    assert cli.json("parked", "retry", "--sequence", shown[0]["sequence"]) == {"sent": 1, "left": []}
+    assert cli.json("parked", "retry", "--consumer", "listener") == {"sent": 1, "left": []}
+    assert asyncio.run(consume(folder, False, 2)) == [first, second]
+    assert cli.json("parked", "list") == {"parked": [], "next": None}
+    assert cli.json("status")["parked"] == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (("drop", "seventeen", "--reason", "x"), "id"),
+        (("drop", "message-1", "--reason", "because Ada said so"), "reason"),
+        (("list", "--after", "x"), "after"),
+        (("list", "--consumer", "a.>"), "consumer"),
+        (("retry", "--consumer", "*"), "consumer"),
+    ],
+)
+def test_bad_input_names_its_field(folder: Path, arguments: tuple[str, ...], field: str):
+    ran = Cli(folder)("parked", *arguments, "--json")
+    assert (ran.status, ran.error["field"]) == (2, field)
+
+
+def test_nothing_parked_under_a_name_is_not_found(folder: Path):
+    for arguments in (("retry", "--consumer", "nobody"), ("drop", "message-999", "--reason", "x")):
+        ran = Cli(folder)("parked", *arguments, "--json")
+        assert (ran.status, ran.error["code"]) == (2, "not_found")
