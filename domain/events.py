@@ -23,7 +23,8 @@ _REGISTRY: dict[str, type["Event"]] = {}
 class Event(BaseModel):
     """Root of all payloads. ``SCHEMA`` counts payload versions; older ones go through the upcasters."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    # Written and read back as what they are, also numbers that are none: null would not be read as a number.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_inf_nan="constants")
 
     NAME: ClassVar[str]
     SCHEMA: ClassVar[int] = 1

@@ -16,6 +16,7 @@ from uuid import UUID
 import psycopg
 
 from ..domain.errors import Unavailable
+from .arrays import BigintArray, ByteaArray, IntArray, PackedArray, TextArray, UuidArray
 from .database import Connection, Database, unavailable
 from .vault import WrappedKey
 
@@ -59,11 +60,14 @@ class PreparedUnit:
         return [row[3] for row in self.events]
 
     def touches(self) -> set[Hashable]:
-        """What must not be touched twice in one call."""
-        touched: set[Hashable] = {(self.tenant, row[0]) for row in self.events}
-        touched |= {(self.tenant, kind, digest) for kind, digest, _, _ in self.claims}
-        touched.add((self.tenant, "command", self.command.digest))
-        touched |= {(self.tenant, "key", kept.key_id) for kept in self.keys}
+        """What must not be touched twice in one call.
+
+        Without tenant and kind: should two of them share an id or a digest, one waits for the next call.
+        """
+        touched: set[Hashable] = {row[0] for row in self.events}
+        touched.update([claim[1] for claim in self.claims])
+        touched.add(self.command.digest)
+        touched.update([kept.key_id for kept in self.keys])
         return touched
 
 
@@ -120,7 +124,8 @@ class AppendQueue:
         waiting = _Waiting(unit, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._wake.set()
-        return await asyncio.shield(waiting.answer)
+        # Not shielded: the writer passes over an answer that nobody waits for, and stores the unit all the same.
+        return await waiting.answer
 
     async def _write(self) -> None:
         while True:
@@ -138,6 +143,8 @@ class AppendQueue:
                     _fail(waiting, error)
 
     def _next_batch(self) -> list[_Waiting]:
+        if len(self._waiting) == 1:
+            return [self._waiting.popleft()]
         batch: list[_Waiting] = []
         held: list[_Waiting] = []
         touched: set[Hashable] = set()
@@ -235,20 +242,35 @@ def call_statement(function: str = "lethelog.append") -> str:
     return f"select unit, outcome, pos, at, detail, subject from {function}({parameters})"
 
 
-def unit_arrays(units: Sequence[PreparedUnit]) -> list[list[Any]]:
+def unit_arrays(units: Sequence[PreparedUnit]) -> list[PackedArray]:
     """Units as the parallel arrays of ``lethelog.append``."""
-    columns: list[list[Any]] = [[] for _ in range(18)]
-    for number, unit in enumerate(units, 1):
-        _extend(columns[0:4], (unit.tenant, unit.command.digest, unit.command.hash, unit.subject))
-        for row in unit.events:
-            _extend(columns[4:10], (number, *row))
-        for row in unit.claims:
-            _extend(columns[10:15], (number, *row))
-        for kept in unit.keys:
-            _extend(columns[15:18], (number, kept.key_id, kept.wrapped))
-    return columns
+    events = [(number, *row) for number, unit in enumerate(units, 1) for row in unit.events]
+    claims = [(number, *row) for number, unit in enumerate(units, 1) for row in unit.claims]
+    keys = [(number, kept.key_id, kept.wrapped) for number, unit in enumerate(units, 1) for kept in unit.keys]
+    event = _columns(events, 6)
+    claim = _columns(claims, 5)
+    key = _columns(keys, 3)
+    return [
+        UuidArray([unit.tenant for unit in units]),
+        ByteaArray([unit.command.digest for unit in units]),
+        ByteaArray([unit.command.hash for unit in units]),
+        UuidArray([unit.subject for unit in units]),
+        IntArray(event[0]),
+        UuidArray(event[1]),
+        BigintArray(event[2]),
+        TextArray(event[3]),
+        UuidArray(event[4]),
+        ByteaArray(event[5]),
+        IntArray(claim[0]),
+        TextArray(claim[1]),
+        ByteaArray(claim[2]),
+        UuidArray(claim[3]),
+        UuidArray(claim[4]),
+        IntArray(key[0]),
+        UuidArray(key[1]),
+        ByteaArray(key[2]),
+    ]
 
 
-def _extend(columns: list[list[Any]], row: Sequence[Any]) -> None:
-    for column, value in zip(columns, row, strict=True):
-        column.append(value)
+def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:
+    return list(zip(*rows, strict=True)) if rows else [()] * width

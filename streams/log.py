@@ -324,13 +324,16 @@ class Log:
         for key_id in unit.new_keys:
             fresh[key_id], kept = await self._vault.new_data_key(unit.tenant, key_id)
             wrapped.append(kept)
-        needed = {k for new in unit.events for k in payloads.sealed_under(new.event, new.stream)} - set(fresh)
-        known = fresh | (await self._vault.data_keys(unit.tenant, needed) if needed else {})
+        sealed = [payloads.sealed_under(new.event, new.stream) for new in unit.events]
+        needed = {key_id for groups in sealed for key_id in groups if key_id not in fresh}
+        known = fresh | await self._vault.data_keys(unit.tenant, needed) if needed else fresh
+        envelope = payloads.envelope_text(unit.envelope)
         prepared = PreparedUnit(tenant=unit.tenant, subject=unit.subject, command=unit.command, keys=wrapped)
-        for new in unit.events:
-            body = payloads.encode(
+        for new, groups in zip(unit.events, sealed, strict=True):
+            body = payloads.assemble(
                 new.event,
-                unit.envelope,
+                envelope,
+                groups,
                 tenant=unit.tenant,
                 stream=new.stream,
                 version=new.version,

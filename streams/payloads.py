@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any, Literal
 from uuid import UUID
 
@@ -76,52 +77,66 @@ NOBODY = Envelope(Actor("system", UUID(int=0)), cause=UUID(int=0), correlation=U
 """The envelope of an event whose own cannot be read."""
 
 
-def sealed_under(event: Event, stream: UUID) -> dict[UUID, list[str]]:
+def sealed_under(event: Event, stream: UUID) -> dict[UUID, set[str]]:
     """key id -> the fields of this event sealed under it. Fields that hold nothing are left out."""
-    groups: dict[UUID, list[str]] = {}
-    for field in sorted(event.SEALED):
-        if getattr(event, field) is not None:
-            groups.setdefault(stream, []).append(field)
+    own = {field for field in event.SEALED if getattr(event, field) is not None}
+    groups = {stream: own} if own else dict[UUID, set[str]]()
+    if not event.SEALED_FOR:
+        return groups
     for field, names in sorted(event.SEALED_FOR.items()):
         if getattr(event, field) is None:
             continue
         key_id = getattr(event, names)
         if key_id is None:
             raise ValueError(f"{event.NAME}: {field} is given but {names} is not, so nothing can seal it")
-        groups.setdefault(key_id, []).append(field)
+        groups.setdefault(key_id, set()).add(field)
     return groups
+
+
+def envelope_text(envelope: Envelope) -> str:
+    """An envelope as it stands in a header; the same for every event of a unit."""
+    return (
+        f'"a":["{envelope.actor.kind}","{envelope.actor.id}"],"c":"{envelope.cause}","r":"{envelope.correlation}",'
+        f'"p":{json.dumps(envelope.policy)},"j":{json.dumps(envelope.judge, ensure_ascii=False)}'
+    )
 
 
 def encode(event: Event, envelope: Envelope, *, tenant: UUID, stream: UUID, version: int, key_of: KeyOf) -> bytes:
     """The body of an event. Raises `UnreadableEvent` when a key it needs is destroyed: nothing is written then."""
-    groups = sealed_under(event, stream)
-    hidden = {field for fields in groups.values() for field in fields}
-    hidden |= set(event.SEALED) | set(event.SEALED_FOR)
+    text, groups = envelope_text(envelope), sealed_under(event, stream)
+    return assemble(event, text, groups, tenant=tenant, stream=stream, version=version, key_of=key_of)
+
+
+def assemble(
+    event: Event,
+    envelope: str,
+    groups: Mapping[UUID, set[str]],
+    *,
+    tenant: UUID,
+    stream: UUID,
+    version: int,
+    key_of: KeyOf,
+) -> bytes:
+    """`encode`, from an `envelope_text` and what `sealed_under` said, for whoever needed both already."""
     parts: list[bytes] = []
-    index: list[tuple[str, int]] = []
+    index: list[str] = []
     for key_id, fields in groups.items():
         key = key_of(key_id)
         if key is None:
             raise UnreadableEvent(f"the data key of {key_id} is destroyed; nothing more is written about it")
-        text = json.dumps(event.model_dump(mode="json", include=set(fields)), ensure_ascii=False).encode()
+        text = event.model_dump_json(include=fields).encode()
         part = sealing.seal(key, text, sealing.event_binding(tenant, stream, version, event.NAME, key_id))
         parts.append(part)
-        index.append((str(key_id), len(part)))
-    header = json.dumps(
-        {
-            "s": event.SCHEMA,
-            "a": [envelope.actor.kind, str(envelope.actor.id)],
-            "c": str(envelope.cause),
-            "r": str(envelope.correlation),
-            "p": envelope.policy,
-            "j": envelope.judge,
-            "k": index,
-            "d": event.model_dump(mode="json", exclude=hidden, exclude_none=True),
-        },
-        ensure_ascii=False,
-        separators=(",", ":"),
-    ).encode()
+        index.append(f'["{key_id}",{len(part)}]')
+    clear = event.model_dump_json(exclude=_hidden(type(event)), exclude_none=True)
+    header = f'{{"s":{event.SCHEMA},{envelope},"k":[{",".join(index)}],"d":{clear}}}'.encode()
     return b"".join((bytes((FORMAT,)), len(header).to_bytes(4, "big"), header, *parts))
+
+
+@cache
+def _hidden(kind: type[Event]) -> set[str]:
+    """Fields that never stand in the header."""
+    return {*kind.SEALED, *kind.SEALED_FOR}
 
 
 @dataclass(frozen=True, slots=True)
