@@ -6,11 +6,12 @@ share commits.
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
-from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Generic, Self, TypeVar, Unpack
 
+from ..domain.errors import Unavailable
 from ..projections.rebuild import Comparison, Rebuilt, Report, silent
 from .arguments import (
     AnyId,
@@ -51,22 +52,81 @@ async def _end_tasks() -> None:
         await asyncio.wait(left, timeout=5)
 
 
+class _Call(Generic[T]):
+    """Work on its way into the loop, and the thread that waits for it: one lock, released when it is done."""
+
+    __slots__ = ("_done", "_task", "work")
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self.work = work
+        self._task: asyncio.Task[T] | None = None
+        self._done = threading.Lock()
+        self._done.acquire()
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In the loop: begin."""
+        self._task = loop.create_task(self.work)
+        self._task.add_done_callback(self._release)
+
+    def cancel(self) -> None:
+        """In the loop: end it, if it has begun by now."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def refuse(self) -> None:
+        """Never begin."""
+        self.work.close()
+        self._done.release()
+
+    def result(self) -> T:
+        """In the thread: wait, and give what came of it. Raises `Unavailable` where the loop was closed first."""
+        self._done.acquire()
+        if self._task is None or self._task.cancelled():
+            raise Unavailable("the memory is closed")
+        return self._task.result()
+
+    def _release(self, task: asyncio.Task[T]) -> None:
+        if not task.cancelled():
+            # An interrupted caller never looks; without this Python would report an unretrieved exception.
+            task.exception()
+        self._done.release()
+
+
 class BackgroundLoop:
-    """An event loop in a daemon thread, and the bridge to it."""
+    """An event loop in a daemon thread, and the bridge to it.
+
+    Callers put their work into one queue and wake the loop only when nobody else did: waking it costs more than
+    all the rest of the way there.
+    """
 
     def __init__(self) -> None:
+        self._calls: deque[_Call[Any]] = deque()
+        self._woken = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="lethelog-loop", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there and wait for it. An interrupt cancels it and goes on to the caller."""
-        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        call = _Call(work)
+        if self._loop.is_closed():
+            call.refuse()
+            return call.result()
+        self._calls.append(call)
+        if not self._woken:
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._start_calls)
         try:
-            return future.result()
+            return call.result()
         except KeyboardInterrupt:
-            future.cancel()
+            self._loop.call_soon_threadsafe(call.cancel)
             raise
+
+    def _start_calls(self) -> None:
+        # First, so that whoever comes from now on wakes the loop again.
+        self._woken = False
+        while self._calls:
+            self._calls.popleft().start(self._loop)
 
     def close(self) -> None:
         """Stop the loop and wait for its thread."""
@@ -75,6 +135,8 @@ class BackgroundLoop:
         asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        while self._calls:
+            self._calls.popleft().refuse()
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()

@@ -95,9 +95,10 @@ def sealed_under(event: Event, stream: UUID) -> dict[UUID, set[str]]:
 
 def envelope_text(envelope: Envelope) -> str:
     """An envelope as it stands in a header; the same for every event of a unit."""
+    judge = "null" if envelope.judge is None else json.dumps(envelope.judge, ensure_ascii=False)
     return (
         f'"a":["{envelope.actor.kind}","{envelope.actor.id}"],"c":"{envelope.cause}","r":"{envelope.correlation}",'
-        f'"p":{json.dumps(envelope.policy)},"j":{json.dumps(envelope.judge, ensure_ascii=False)}'
+        f'"p":{"null" if envelope.policy is None else envelope.policy},"j":{judge}'
     )
 
 

@@ -1,0 +1,82 @@
+"""The bridge from threads to the event loop: each caller its own answer, interrupts go through, a closed one refuses."""
+
+import asyncio
+import signal
+import threading
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from lethelog.domain.errors import Unavailable
+from lethelog.handlers.blocking import BackgroundLoop
+
+
+@pytest.fixture
+def loop() -> Generator[BackgroundLoop]:
+    opened = BackgroundLoop()
+    yield opened
+    opened.close()
+
+
+def test_every_thread_gets_its_own_answer_and_its_own_error(loop: BackgroundLoop):
+    async def work(number: int) -> int:
+        await asyncio.sleep(0)
+        if number % 10 == 7:
+            raise LookupError(number)
+        return number
+
+    def call(number: int) -> int | str:
+        try:
+            return loop.run(work(number))
+        except LookupError as error:
+            return f"error {error}"
+
+    with ThreadPoolExecutor(32) as threads:
+        answers = list(threads.map(call, range(400)))
+    assert answers == [f"error {n}" if n % 10 == 7 else n for n in range(400)]
+
+
+def test_all_work_runs_in_the_one_thread_of_the_loop(loop: BackgroundLoop):
+    async def where() -> int:
+        return threading.get_ident()
+
+    with ThreadPoolExecutor(8) as threads:
+        seen = set(threads.map(lambda _: loop.run(where()), range(50)))
+    assert len(seen) == 1 and threading.get_ident() not in seen
+
+
+def test_an_interrupt_cancels_the_work_and_reaches_the_caller(loop: BackgroundLoop):
+    ended = threading.Event()
+
+    async def work() -> None:
+        try:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            loop.run(work())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.wait(10)
+
+
+def test_work_under_way_when_the_loop_closes_and_work_that_comes_later_are_refused():
+    loop = BackgroundLoop()
+    begun = threading.Event()
+
+    async def work() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(loop.run, work())
+        assert begun.wait(10)
+        loop.close()
+        with pytest.raises(Unavailable, match="closed"):
+            waiting.result(10)
+    with pytest.raises(Unavailable, match="closed"):
+        loop.run(work())
