@@ -55,28 +55,28 @@ async def _end_tasks() -> None:
 class _Call(Generic[T]):
     """Work on its way into the loop, and the thread that waits for it: one lock, released when it is done."""
 
-    __slots__ = ("_done", "_task", "work")
+    __slots__ = ("_done", "_task", "_work")
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self.work = work
+        self._work: Coroutine[Any, Any, T] | None = work
         self._task: asyncio.Task[T] | None = None
         self._done = threading.Lock()
         self._done.acquire()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In the loop: begin."""
-        self._task = loop.create_task(self.work)
-        self._task.add_done_callback(self._release)
+        """In the loop: begin, unless it was ended before."""
+        if self._work is not None:
+            self._task, self._work = loop.create_task(self._work), None
+            self._task.add_done_callback(self._release)
 
     def cancel(self) -> None:
-        """In the loop: end it, if it has begun by now."""
+        """In the loop, or once it is closed: end it, or see to it that it never begins."""
         if self._task is not None:
             self._task.cancel()
-
-    def refuse(self) -> None:
-        """Never begin."""
-        self.work.close()
-        self._done.release()
+        elif self._work is not None:
+            self._work.close()
+            self._work = None
+            self._done.release()
 
     def result(self) -> T:
         """In the thread: wait, and give what came of it. Raises `Unavailable` where the loop was closed first."""
@@ -110,17 +110,23 @@ class BackgroundLoop:
         """Run a coroutine there and wait for it. An interrupt cancels it and goes on to the caller."""
         call = _Call(work)
         if self._loop.is_closed():
-            call.refuse()
+            call.cancel()
             return call.result()
-        self._calls.append(call)
-        if not self._woken:
-            self._woken = True
-            self._loop.call_soon_threadsafe(self._start_calls)
         try:
+            # Inside: an interrupt may come before the wait begins.
+            self._calls.append(call)
+            if not self._woken:
+                self._woken = True
+                self._loop.call_soon_threadsafe(self._start_calls)
             return call.result()
         except KeyboardInterrupt:
-            self._loop.call_soon_threadsafe(call.cancel)
+            self._loop.call_soon_threadsafe(self._end_call, call)
             raise
+
+    def _end_call(self, call: _Call[Any]) -> None:
+        # The interrupt may have come between the word that the loop is woken and its waking.
+        self._start_calls()
+        call.cancel()
 
     def _start_calls(self) -> None:
         # First, so that whoever comes from now on wakes the loop again.
@@ -136,7 +142,7 @@ class BackgroundLoop:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         while self._calls:
-            self._calls.popleft().refuse()
+            self._calls.popleft().cancel()
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
