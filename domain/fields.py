@@ -72,6 +72,16 @@ def _instant(value: Any) -> datetime:
         raise ValueError("lies outside the years 1 to 9999") from None
 
 
+def _known_at(value: Any) -> datetime | int:
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return _instant(value)
+    if not 1 <= value < 2**63:
+        raise ValueError("is not a position of the log; positions are counted from 1")
+    return value
+
+
 def _id(value: Any) -> UUID:
     if isinstance(value, UUID):
         return value
@@ -124,6 +134,8 @@ def _metadata(value: Any) -> Any:
 
 Instant = Annotated[datetime, BeforeValidator(_instant)]
 """A moment with a zone, kept in UTC. Text must be ISO 8601 with an offset or Z; bare dates are refused (F15)."""
+KnownAt = Annotated[datetime | int, BeforeValidator(_known_at)]
+"""A moment of the record: an `Instant`, or a position of the log."""
 Id = Annotated[UUID, BeforeValidator(_id)]
 Topic = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=256), BeforeValidator(_trimmed)]
 Content = Annotated[

@@ -27,6 +27,14 @@ class Weights:
 PRODUCT_WEIGHTS = Weights()
 
 
+def weights_at(position: int | None) -> Weights:
+    """The ranking policy in force at a position of the log; None for the present one.
+
+    It belongs to this version and has never changed on the record, so it is the same at every position.
+    """
+    return PRODUCT_WEIGHTS
+
+
 @dataclass(frozen=True, slots=True)
 class Legs:
     """What the legs say about one memory. ``text`` is already min-max normalised over its window."""

@@ -48,7 +48,21 @@ class ReviseFields(MemoryFields, total=False):
     expected_version: int
 
 
-class FilterFields(TypedDict, total=False):
+class KnownFields(TypedDict, total=False):
+    """From when a history is read."""
+
+    known_at: AnyInstant | int
+    """What was on record at this instant, or at this position of the log."""
+
+
+class TimeFields(KnownFields, total=False):
+    """From when memories are read."""
+
+    valid_at: AnyInstant
+    """What held at this instant."""
+
+
+class FilterFields(TimeFields, total=False):
     """What search and list are narrowed by."""
 
     memory_types: Sequence[MemoryType]

@@ -17,10 +17,12 @@ from .arguments import (
     AnyId,
     EventFields,
     FilterFields,
+    KnownFields,
     ProposalFields,
     RememberFields,
     ReviseFields,
     TailFields,
+    TimeFields,
 )
 from .memory import AsyncMemory
 from .views import (
@@ -260,21 +262,21 @@ class BlockingMemory:
         """See `AsyncMemory.search`."""
         return self.run(self.asyncio.search(query, limit=limit, **filters))
 
-    def get(self, memory_id: AnyId) -> MemoryView:
+    def get(self, memory_id: AnyId, **times: Unpack[TimeFields]) -> MemoryView:
         """See `AsyncMemory.get`."""
-        return self.run(self.asyncio.get(memory_id))
+        return self.run(self.asyncio.get(memory_id, **times))
 
-    def get_many(self, ids: Sequence[AnyId]) -> tuple[MemoryView, ...]:
+    def get_many(self, ids: Sequence[AnyId], **times: Unpack[TimeFields]) -> tuple[MemoryView, ...]:
         """See `AsyncMemory.get_many`."""
-        return self.run(self.asyncio.get_many(ids))
+        return self.run(self.asyncio.get_many(ids, **times))
 
     def list(self, *, limit: int = 25, cursor: str | None = None, **filters: Unpack[FilterFields]) -> MemoryPage:
         """See `AsyncMemory.list`."""
         return self.run(self.asyncio.list(limit=limit, cursor=cursor, **filters))
 
-    def history(self, memory_id: AnyId) -> History:
+    def history(self, memory_id: AnyId, **times: Unpack[KnownFields]) -> History:
         """See `AsyncMemory.history`."""
-        return self.run(self.asyncio.history(memory_id))
+        return self.run(self.asyncio.history(memory_id, **times))
 
     def events(self, **query: Unpack[EventFields]) -> EventPage:
         """See `AsyncMemory.events`."""

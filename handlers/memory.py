@@ -13,10 +13,12 @@ from .arguments import (
     AnyId,
     EventFields,
     FilterFields,
+    KnownFields,
     ProposalFields,
     RememberFields,
     ReviseFields,
     TailFields,
+    TimeFields,
     topic_of,
 )
 from .caller import Caller
@@ -164,31 +166,30 @@ class AsyncMemory:
         return self._noted(await self._commands.verify(self.caller, {"memory_id": memory_id}, Retry(key)))
 
     async def search(self, query: str, *, limit: int = 5, **filters: Unpack[FilterFields]) -> SearchResult:
-        """The best matches; superseded memories come last and flagged, or not at all with ``current=True``."""
-        return await self._reading.search(
-            self.caller, {**filters, "query": query, "limit": limit, "after": self.position}
-        )
+        """The best matches; superseded memories come last and flagged, or not at all with ``current=True``.
 
-    async def get(self, memory_id: AnyId) -> MemoryView:
-        """One memory of any status."""
-        [found] = await self.get_many([memory_id])
+        ``known_at`` searches what was on record then, ``valid_at`` what held then.
+        """
+        return await self._reading.search(self.caller, self._dated(filters, query=query, limit=limit))
+
+    async def get(self, memory_id: AnyId, **times: Unpack[TimeFields]) -> MemoryView:
+        """One memory of any status, as it was at ``known_at``, and if it held at ``valid_at``."""
+        [found] = await self.get_many([memory_id], **times)
         return found
 
-    async def get_many(self, ids: Sequence[AnyId]) -> tuple[MemoryView, ...]:
+    async def get_many(self, ids: Sequence[AnyId], **times: Unpack[TimeFields]) -> tuple[MemoryView, ...]:
         """Up to 20 memories, in the order asked."""
-        return await self._reading.get(self.caller, {"ids": ids, "after": self.position})
+        return await self._reading.get(self.caller, self._dated(times, ids=ids))
 
     async def list(
         self, *, limit: int = 25, cursor: str | None = None, **filters: Unpack[FilterFields]
     ) -> MemoryPage:
-        """A page of memories, newest first."""
-        return await self._reading.list(
-            self.caller, {**filters, "limit": limit, "cursor": cursor, "after": self.position}
-        )
+        """A page of memories, newest first; ``known_at`` and ``valid_at`` as in `search`."""
+        return await self._reading.list(self.caller, self._dated(filters, limit=limit, cursor=cursor))
 
-    async def history(self, memory_id: AnyId) -> History:
-        """Everything that happened to a memory, with actors and causes."""
-        return await self._reading.history(self.caller, {"memory_id": memory_id, "after": self.position})
+    async def history(self, memory_id: AnyId, **times: Unpack[KnownFields]) -> History:
+        """Everything that happened to a memory, with actors and causes; up to ``known_at`` where it is given."""
+        return await self._reading.history(self.caller, self._dated(times, memory_id=memory_id))
 
     async def events(self, **query: Unpack[EventFields]) -> EventPage:
         """A page of the log itself, in order: every event of this tenant, opened."""
@@ -292,6 +293,11 @@ class AsyncMemory:
     async def compare(self, name: str, report: Report = silent) -> Comparison:
         """Hold a read model against its rebuild."""
         return await self._rebuilder(name).compare(report)
+
+    def _dated(self, given: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+        """The arguments of a read, which waits for this memory's own writes unless it looks at the past."""
+        waiting = {} if given.get("known_at") is not None else {"after": self.position}
+        return {**given, **fields, **waiting}
 
     def _rebuilder(self, name: str) -> Rebuilder:
         projection = self.engine.projection(name)

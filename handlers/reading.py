@@ -5,18 +5,21 @@ from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
 from ..domain.errors import InvalidInput, NotFound, WrongKind
-from ..domain.fields import Id, Input, Instant, MemoryType, Name, Scope, Tags, parse
+from ..domain.fields import Id, Instant, MemoryType, Name, Scope, Tags, parse
+from ..domain.ranking import weights_at
+from ..projections.as_of import AsOf
 from ..projections.filters import MemoryFilter
 from ..projections.generations import read_models
+from ..projections.live_memory import LiveMemory
 from ..projections.memory_history import MemoryHistory
 from ..projections.rows import list_rows, read_rows
-from ..projections.runner import wait_for
 from ..projections.search import Search
 from ..streams.database import Connection
 from ..streams.directory import NameKind
+from .as_of import Timed, echoed, in_words, look_from
 from .caller import Caller
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
@@ -41,7 +44,7 @@ _REFERENCES: Mapping[str, tuple[str, NameKind]] = {
 }
 
 
-class _Narrowed(Input):
+class _Narrowed(Timed):
     memory_types: tuple[MemoryType, ...] = Field(default=(), max_length=8)
     scope: Scope | None = None
     project: Name | None = None
@@ -57,8 +60,6 @@ class _Narrowed(Input):
     """Only memories that are neither superseded nor past their own end."""
     recorded_after: Instant | None = None
     recorded_before: Instant | None = None
-    after: int | None = Field(default=None, ge=0)
-    """A log position that the answer must include (read your own write)."""
 
 
 class SearchQuery(_Narrowed):
@@ -75,18 +76,22 @@ class ListQuery(_Narrowed):
     cursor: str | None = Field(default=None, max_length=400, strict=True)
 
 
-class GetQuery(Input):
+class GetQuery(Timed):
     """Which memories to get, at most 20."""
 
     ids: tuple[Id, ...] = Field(min_length=1, max_length=20)
-    after: int | None = Field(default=None, ge=0)
 
 
-class HistoryQuery(Input):
+class HistoryQuery(Timed):
     """Whose history to read."""
 
     memory_id: Id
-    after: int | None = Field(default=None, ge=0)
+
+    @field_validator("valid_at", mode="before")
+    @classmethod
+    def _is_no_time_of_a_history(cls, given: object) -> None:
+        if given is not None:
+            raise ValueError("is no time of a history, which tells what was recorded when; use known_at")
 
 
 class Reading:
@@ -104,12 +109,12 @@ class Reading:
         caller.require("memory:read")
         query = parse(SearchQuery, arguments)
         _check_text("query", query.query)
-        await self._wait("live_memory", query.after)
-        matching = await self._filter(caller, query)
+        as_of = await look_from(self._engine, query, LiveMemory.name)
+        matching = await self._filter(caller, query, as_of)
         if matching is None:
-            return SearchResult(hits=(), count=0, applied_scope=query.scope)
-        hits = await self._search.search(query.query, matching, query.limit)
-        views = await present_rows(self._engine, caller.tenant, [hit.row for hit in hits], matching.now)
+            return SearchResult(hits=(), count=0, applied_scope=query.scope, as_of=echoed(as_of))
+        hits = await self._search.search(query.query, matching, query.limit, weights_at(as_of.known))
+        views = await present_rows(self._engine, caller.tenant, [hit.row for hit in hits], as_of.now)
         return SearchResult(
             hits=tuple(
                 SearchHit(
@@ -122,27 +127,29 @@ class Reading:
             ),
             count=len(hits),
             applied_scope=query.scope,
+            as_of=echoed(as_of),
         )
 
     async def list(self, caller: Caller, arguments: Mapping[str, Any]) -> MemoryPage:
         """A page of memories, newest first by when they were said, with the exact total."""
         caller.require("memory:read")
         query = parse(ListQuery, arguments)
-        await self._wait("live_memory", query.after)
-        matching = await self._filter(caller, query)
+        as_of = await look_from(self._engine, query, LiveMemory.name)
+        matching = await self._filter(caller, query, as_of)
         if matching is None:
-            return MemoryPage(memories=(), total=0)
+            return MemoryPage(memories=(), total=0, as_of=echoed(as_of))
         asked = query.model_dump(exclude={"cursor", "limit", "after"})
         beyond = read_cursor(query.cursor, asked) if query.cursor is not None else None
         async with self._read_models() as connection:
             rows, total = await list_rows(connection, matching, query.limit + 1, beyond)
         page = rows[: query.limit]
-        views = await present_rows(self._engine, caller.tenant, page, matching.now)
+        views = await present_rows(self._engine, caller.tenant, page, as_of.now)
         more = len(rows) > query.limit
         return MemoryPage(
             memories=tuple(views),
             total=total,
             next_cursor=make_cursor(asked, page[-1].occurred_at, page[-1].memory_id) if more else None,
+            as_of=echoed(as_of),
         )
 
     async def get(self, caller: Caller, arguments: Mapping[str, Any]) -> tuple[MemoryView, ...]:
@@ -153,29 +160,29 @@ class Reading:
         """
         caller.require("memory:read")
         query = parse(GetQuery, arguments)
-        await self._wait("live_memory", query.after)
+        as_of = await look_from(self._engine, query, LiveMemory.name)
         async with self._read_models() as connection:
-            rows = await read_rows(connection, caller.tenant, query.ids)
-        await self.refuse_missing(caller.tenant, [one for one in query.ids if one not in rows])
-        return tuple(
-            await present_rows(self._engine, caller.tenant, [rows[one] for one in query.ids], self._engine.clock())
-        )
+            rows = await read_rows(connection, caller.tenant, query.ids, as_of)
+        await self.refuse_missing(caller.tenant, [one for one in query.ids if one not in rows], in_words(as_of))
+        views = await present_rows(self._engine, caller.tenant, [rows[one] for one in query.ids], as_of.now)
+        times = echoed(as_of)
+        return tuple(views) if times is None else tuple(one.model_copy(update={"as_of": times}) for one in views)
 
     async def history(self, caller: Caller, arguments: Mapping[str, Any]) -> History:
         """Everything that happened to a memory, in order, with actors and causes."""
         caller.require("memory:read")
         query = parse(HistoryQuery, arguments)
-        await self._wait(MemoryHistory.name, query.after)
+        as_of = await look_from(self._engine, query, MemoryHistory.name)
         async with self._read_models() as connection:
             cursor = await connection.execute(
                 "select position, name, event_id, recorded_at, actor_kind, actor_ref, cause, correlation, policy, "
                 "judge, detail from memory_history where tenant = %s and memory_id = %s "
-                "order by position",
-                (caller.tenant, query.memory_id),
+                "and (%s::bigint is null or position <= %s) order by position",
+                (caller.tenant, query.memory_id, as_of.known, as_of.known),
             )
             rows = await cursor.fetchall()
         if not rows:
-            await self.refuse_missing(caller.tenant, [query.memory_id])
+            await self.refuse_missing(caller.tenant, [query.memory_id], in_words(as_of))
         names = await self._engine.directory.names(caller.tenant, {row[5] for row in rows})
         entries: list[HistoryEntry] = []
         said: str | None = None
@@ -202,10 +209,10 @@ class Reading:
             )
             if own:
                 said = new or said
-        return History(memory_id=query.memory_id, entries=tuple(entries))
+        return History(memory_id=query.memory_id, entries=tuple(entries), as_of=echoed(as_of))
 
-    async def refuse_missing(self, tenant: UUID, missing: Sequence[UUID]) -> None:
-        """Raise for ids that are no memory of this tenant; nothing where the list is empty."""
+    async def refuse_missing(self, tenant: UUID, missing: Sequence[UUID], when: str = "") -> None:
+        """Raise for ids that are no memory of this tenant, ``when`` says when; nothing where the list is empty."""
         if not missing:
             return
         names = await self._engine.log.stream_names(tenant, missing)
@@ -213,19 +220,14 @@ class Reading:
             kind = names.get(one, "").partition(".")[0]
             if kind and kind != "memory":
                 raise WrongKind(f"{one} is the id of a {kind}, not of a memory", id=one, kind=kind)
-            raise NotFound(f"no memory {one}", memory_id=one)
+            raise NotFound(f"no memory {one}{when}", memory_id=one)
 
     def _read_models(self) -> AbstractAsyncContextManager[Connection]:
         return read_models(self._engine.database, scratch=self._scratch)
 
-    async def _wait(self, read_model: str, position: int | None) -> None:
-        if position:
-            await wait_for(self._engine.database, read_model, position)
-
-    async def _filter(self, caller: Caller, query: _Narrowed) -> MemoryFilter | None:
+    async def _filter(self, caller: Caller, query: _Narrowed, as_of: AsOf) -> MemoryFilter | None:
         """The conditions, or None where a name was never used and nothing can match."""
-        if query.no_project and query.project is not None:
-            raise InvalidInput("no_project", "cannot be given together with project")
+        _refuse_contradictions(query, as_of)
         references: dict[str, UUID] = {}
         for field, (column, kind) in _REFERENCES.items():
             name: str | None = getattr(query, field)
@@ -237,7 +239,7 @@ class Reading:
             references[column] = found
         return MemoryFilter(
             tenant=caller.tenant,
-            now=self._engine.clock(),
+            as_of=as_of,
             status=query.status,
             current=query.current,
             memory_types=query.memory_types,
@@ -248,6 +250,15 @@ class Reading:
             recorded_after=query.recorded_after,
             recorded_before=query.recorded_before,
         )
+
+
+def _refuse_contradictions(query: _Narrowed, as_of: AsOf) -> None:
+    if query.no_project and query.project is not None:
+        raise InvalidInput("no_project", "cannot be given together with project")
+    if query.current and query.valid_at is not None:
+        raise InvalidInput("current", "cannot be given together with valid_at", "valid_at keeps what held then")
+    if query.recorded_after is not None and as_of.known is not None and query.recorded_after > as_of.now:
+        raise InvalidInput("recorded_after", "lies after known_at, when nothing of that was on record")
 
 
 def _check_text(field: str, text: str) -> None:

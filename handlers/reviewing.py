@@ -14,6 +14,7 @@ from ..domain.fields import CommandKey as KeyText
 from ..domain.fields import Id, Input, Reason, parse
 from ..domain.memory import Memory
 from ..domain.proposal import Proposal
+from ..projections.as_of import AsOf
 from ..projections.generations import read_models
 from ..projections.rows import MemoryRow, read_rows
 from ..projections.runner import wait_for
@@ -96,7 +97,7 @@ class Reviewing:
                 {**values, "limit": query.limit + 1},
             )
             rows = await cursor.fetchall()
-            memories = await read_rows(connection, caller.tenant, _mentioned(rows))
+            memories = await read_rows(connection, caller.tenant, _mentioned(rows), AsOf(self._engine.clock()))
         views = await self._present(memories, caller.tenant, rows[: query.limit])
         last = views[-1] if len(rows) > query.limit else None
         return ProposalPage(
@@ -223,7 +224,9 @@ class Reviewing:
                 (caller.tenant, proposal_id),
             )
             row = await cursor.fetchone()
-            memories = await read_rows(connection, caller.tenant, _mentioned([row] if row else []))
+            memories = await read_rows(
+                connection, caller.tenant, _mentioned([row] if row else []), AsOf(self._engine.clock())
+            )
         if row is None:
             await self.load(caller.tenant, proposal_id)
             raise NotFound(f"no proposal {proposal_id} yet; its read model is behind", proposal_id=proposal_id)

@@ -15,6 +15,17 @@ class View(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class AsOfView(View):
+    """The times a read was asked for, as they were applied."""
+
+    known_at: datetime | None = None
+    """What was on record at this instant; of a position, the instant it was recorded."""
+    position: int | None = None
+    """The log position that ``known_at`` stands for."""
+    valid_at: datetime | None = None
+    """What held at this instant."""
+
+
 class MemoryView(View):
     """One memory."""
 
@@ -57,6 +68,8 @@ class MemoryView(View):
     version: int
     """The state version: what ``expected_version`` is compared with."""
     position: int
+    as_of: AsOfView | None = None
+    """The times that it was got for; in a list or a search they stand beside all of them."""
 
 
 class Written(View):
@@ -85,6 +98,7 @@ class SearchResult(View):
     hits: tuple[SearchHit, ...]
     count: int
     applied_scope: str | None = None
+    as_of: AsOfView | None = None
 
 
 class MemoryPage(View):
@@ -93,6 +107,7 @@ class MemoryPage(View):
     memories: tuple[MemoryView, ...]
     total: int
     next_cursor: str | None = None
+    as_of: AsOfView | None = None
 
 
 class HistoryEntry(View):
@@ -118,6 +133,7 @@ class History(View):
 
     memory_id: UUID
     entries: tuple[HistoryEntry, ...]
+    as_of: AsOfView | None = None
 
 
 class ProposalView(View):

@@ -7,14 +7,12 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
+from .as_of import AsOf
 from .live_memory import RETRIEVABLE
 
 StatusFilter = Literal[
     "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
 ]
-CLOSED = "(successor is not null or (valid_to is not null and valid_to <= %(now)s))"
-"""Superseded, or past its own end: shown last and flagged, and not at all to those who want current ones."""
-
 _STATUS: Mapping[str, str] = {
     "retrievable": RETRIEVABLE,
     "active": f"{RETRIEVABLE} and successor is null",
@@ -34,7 +32,7 @@ class MemoryFilter:
     """Conditions over live memory. The tenant is never optional."""
 
     tenant: UUID
-    now: datetime
+    as_of: AsOf
     status: StatusFilter = "retrievable"
     current: bool = False
     memory_types: tuple[str, ...] = ()
@@ -48,9 +46,9 @@ class MemoryFilter:
 
     def where(self) -> str:
         """SQL condition; its values are `values`."""
-        parts = ["tenant = %(tenant)s", f"({_STATUS[self.status]})"]
+        parts = ["tenant = %(tenant)s", f"({_STATUS[self.status]})", *self.as_of.where()]
         if self.current:
-            parts.append(f"not {CLOSED}")
+            parts.append(f"not {self.as_of.closed}")
         if self.memory_types:
             parts.append("memory_type = any(%(memory_types)s)")
         if self.scope is not None:
@@ -70,7 +68,7 @@ class MemoryFilter:
         """Parameters of `where`."""
         return {
             "tenant": self.tenant,
-            "now": self.now,
+            **self.as_of.values(),
             "memory_types": list(self.memory_types),
             "scope": self.scope,
             "tags": json.dumps(self.tags, ensure_ascii=False),

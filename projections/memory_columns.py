@@ -47,6 +47,8 @@ COLUMNS: dict[str, str] = {
     "refuted": "boolean not null",
     "quarantined": "boolean not null",
 }
+DERIVED_COLUMNS = ("embedding", "embedding_model", "lexemes")
+"""Beside these columns in every table of memories; made of topic and content alone, which never change."""
 TYPED_COLUMNS = ", ".join(f"{name} {kind.removesuffix(' not null')}" for name, kind in COLUMNS.items())
 """For ``jsonb_to_recordset`` over `memory_values`."""
 

@@ -12,14 +12,12 @@ from uuid import UUID
 
 from ..domain.memory import Memory
 from ..streams.database import Connection
-from .memory_columns import COLUMNS, TYPED_COLUMNS, memory_values
+from .memory_columns import COLUMNS, DERIVED_COLUMNS, TYPED_COLUMNS, memory_values
 
 State = tuple[Memory, int]
 """A state of a memory, and the position of the event that led to it."""
 Key = tuple[UUID, UUID]
 """(tenant, memory)."""
-_DERIVED = ("embedding", "embedding_model", "lexemes")
-"""They are made from the text alone, so a past state has those of the present one."""
 
 
 async def create_past(connection: Connection, schema: str, dimensions: int) -> None:
@@ -67,7 +65,7 @@ async def add_states_between(connection: Connection, schema: str, states: Mappin
     if not rows:
         return
     stated = ", ".join(f"r.{name}" for name in COLUMNS)
-    derived = ", ".join(f"m.{name}" for name in _DERIVED)
+    derived = ", ".join(f"m.{name}" for name in DERIVED_COLUMNS)
     await connection.execute(
         f"insert into {schema}.memory_past ({_ALL}, until_position) select {stated}, {derived}, r.until_position "
         f"from jsonb_to_recordset(%s::jsonb) as r({TYPED_COLUMNS}, until_position bigint) "
@@ -76,5 +74,5 @@ async def add_states_between(connection: Connection, schema: str, states: Mappin
     )
 
 
-_ALL = ", ".join([*COLUMNS, *_DERIVED])
-_PRESENT = ", ".join(f"m.{name}" for name in (*COLUMNS, *_DERIVED))
+_ALL = ", ".join([*COLUMNS, *DERIVED_COLUMNS])
+_PRESENT = ", ".join(f"m.{name}" for name in (*COLUMNS, *DERIVED_COLUMNS))

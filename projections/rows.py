@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ..domain.fields import Status
 from ..streams.database import Connection
+from .as_of import AsOf
 from .filters import MemoryFilter
 
 
@@ -97,11 +98,14 @@ def memory_row(values: Sequence[Any]) -> MemoryRow:
     return MemoryRow(*columns)
 
 
-async def read_rows(connection: Connection, tenant: UUID, ids: Sequence[UUID]) -> Mapping[UUID, MemoryRow]:
+async def read_rows(
+    connection: Connection, tenant: UUID, ids: Sequence[UUID], as_of: AsOf
+) -> Mapping[UUID, MemoryRow]:
     """Rows of any status by id, on a connection of `read_models`; unknown and foreign ids are absent."""
+    where = " and ".join(("tenant = %(tenant)s", "memory_id = any(%(ids)s)", *as_of.where()))
     cursor = await connection.execute(
-        f"select {MEMORY_COLUMNS} from live_memory where tenant = %s and memory_id = any(%s)",
-        (tenant, list(ids)),
+        f"select {MEMORY_COLUMNS} from {as_of.source} where {where}",
+        {**as_of.values(), "tenant": tenant, "ids": list(ids)},
     )
     return {row.memory_id: row for row in map(memory_row, await cursor.fetchall())}
 
@@ -110,21 +114,21 @@ async def list_rows(
     connection: Connection, matching: MemoryFilter, limit: int, after: tuple[datetime, UUID] | None
 ) -> tuple[list[MemoryRow], int]:
     """(rows, exact total): newest first by when it was said, then by id; ``after`` is the last row of a page."""
-    values = matching.values()
+    values, source = matching.values(), matching.as_of.source
     beyond = ""
     if after is not None:
         beyond = " and (occurred_at, memory_id) < (%(after_at)s, %(after_id)s)"
         values |= {"after_at": after[0], "after_id": after[1]}
     cursor = await connection.execute(
-        f"select {MEMORY_COLUMNS}, (select count(*) from live_memory where {matching.where()}) "
-        f"from live_memory where {matching.where()}{beyond} "
+        f"select {MEMORY_COLUMNS}, (select count(*) from {source} where {matching.where()}) "
+        f"from {source} where {matching.where()}{beyond} "
         "order by occurred_at desc, memory_id desc limit %(limit)s",
         {**values, "limit": limit},
     )
     rows = await cursor.fetchall()
     if rows:
         return [memory_row(row) for row in rows], rows[0][-1]
-    cursor = await connection.execute(f"select count(*) from live_memory where {matching.where()}", values)
+    cursor = await connection.execute(f"select count(*) from {source} where {matching.where()}", values)
     counted = await cursor.fetchone()
     assert counted is not None
     return [], counted[0]

@@ -14,7 +14,7 @@ from ..domain import ranking
 from ..domain.ranking import PRODUCT_WEIGHTS, Legs, Weights
 from ..streams.database import Connection, Database
 from .embedders import Embedder
-from .filters import CLOSED, MemoryFilter
+from .filters import MemoryFilter
 from .generations import read_models
 from .rows import MEMORY_COLUMNS, MemoryRow, memory_row
 
@@ -24,6 +24,7 @@ INDEX_SHARE = 0.25
 """Share of the whole table from which on the index is used above that: under a narrower filter it misses much."""
 HNSW_EF_SEARCH = 400
 HNSW_MAX_SCAN_TUPLES = 200_000
+_DISTANCE = "embedding operator(public.<=>) %(vector)s::public.halfvec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Search:
                 text=normalised.get(row.memory_id, 0.0),
                 vector=ranking.vector_score(distance) if weights.vector else 0.0,
                 topic=ranking.topic_score(query, row.topic) if weights.topic else 0.0,
-                age_days=ranking.age_in_days(row.recorded_at, matching.now),
+                age_days=ranking.age_in_days(row.recorded_at, matching.as_of.now),
                 closed=closed,
             )
             for row, distance, closed in rows
@@ -93,7 +94,7 @@ class Search:
             # In small letters first: the parser drops words that are too long by their length as given.
             "with q as (select replace(plainto_tsquery('english', lower(%(query)s))::text, $$' & '$$, $$' | '$$)"
             "::tsquery words) "
-            f"select memory_id, ts_rank(lexemes, q.words, 1) as rank from live_memory, q "
+            f"select memory_id, ts_rank(lexemes, q.words, 1) as rank from {matching.as_of.source}, q "
             f"where lexemes @@ q.words and {matching.where()} order by rank desc, memory_id limit %(pool)s",
             {**matching.values(), "query": query, "pool": pool},
         )
@@ -110,33 +111,41 @@ class Search:
         }
         # Vectors of another model are never compared, not even in the moment of a rebuild (F40).
         where = f"{matching.where()} and embedding_model = %(model)s"
-        distance = "embedding operator(public.<=>) %(vector)s::public.halfvec"
-        if await self._exact(connection, matching):
-            # The fence keeps the planner from answering a filtered query out of the vector index.
-            statement = (
-                f"select memory_id from (select memory_id, embedding from live_memory "
-                f"where {where} offset 0) bounded order by {distance}, memory_id limit %(pool)s"
-            )
-        else:
-            await connection.execute(f"set local hnsw.ef_search = {HNSW_EF_SEARCH}")
-            await connection.execute("set local hnsw.iterative_scan = strict_order")
-            await connection.execute(f"set local hnsw.max_scan_tuples = {HNSW_MAX_SCAN_TUPLES}")
-            statement = f"select memory_id from live_memory where {where} order by {distance} limit %(pool)s"
-        cursor = await connection.execute(statement, values)
+        distance = f"{_DISTANCE} as distance"
+        parts: list[str] = []
+        for table, source in matching.as_of.tables.items():
+            if await self._exact(connection, matching, table, source):
+                # The fence keeps the planner from answering a filtered query out of the vector index.
+                bounded = f"select memory_id, embedding from {source} where {where} offset 0"
+                parts.append(
+                    f"(select memory_id, {distance} from ({bounded}) bounded "
+                    f"order by {_DISTANCE}, memory_id limit %(pool)s)"
+                )
+            else:
+                await _scan_index_far(connection)
+                parts.append(
+                    f"(select memory_id, {distance} from {source} where {where} "
+                    f"order by {_DISTANCE} limit %(pool)s)"
+                )
+        cursor = await connection.execute(
+            f"select memory_id from ({' union all '.join(parts)}) nearest "
+            "order by distance, memory_id limit %(pool)s",
+            values,
+        )
         return {memory_id for (memory_id,) in await cursor.fetchall()}
 
-    async def _exact(self, connection: Connection, matching: MemoryFilter) -> bool:
+    async def _exact(self, connection: Connection, matching: MemoryFilter, table: str, source: str) -> bool:
         """Whether to compare every vector under the filter: they are few, or a small share of the table."""
         cursor = await connection.execute(
-            f"select count(*) from (select 1 from live_memory where {matching.where()} limit %(bound)s) bounded",
+            f"select count(*) from (select 1 from {source} where {matching.where()} limit %(bound)s) bounded",
             {**matching.values(), "bound": self._exact_up_to + 1},
         )
         counted = await cursor.fetchone()
         if counted is None or counted[0] <= self._exact_up_to:
             return True
         cursor = await connection.execute(
-            f"select (select count(*) from live_memory where {matching.where()}) "
-            f"< %(share)s * (select reltuples from pg_class where oid = 'live_memory'::regclass)",
+            f"select (select count(*) from {source} where {matching.where()}) "
+            f"< %(share)s * (select reltuples from pg_class where oid = '{table}'::regclass)",
             {**matching.values(), "share": self._index_share},
         )
         row = await cursor.fetchone()
@@ -144,7 +153,7 @@ class Search:
 
     async def _topic_leg(self, connection: Connection, query: str, matching: MemoryFilter, pool: int) -> set[UUID]:
         cursor = await connection.execute(
-            f"select memory_id from live_memory where strpos(lower(topic), lower(%(query)s)) > 0 "
+            f"select memory_id from {matching.as_of.source} where strpos(lower(topic), lower(%(query)s)) > 0 "
             f"and {matching.where()} order by occurred_at desc, memory_id limit %(pool)s",
             {**matching.values(), "query": query.strip(), "pool": pool},
         )
@@ -153,16 +162,24 @@ class Search:
     async def _load(
         self, connection: Connection, found: Sequence[UUID], vector: str | None, matching: MemoryFilter
     ) -> list[tuple[MemoryRow, float | None, bool]]:
+        as_of = matching.as_of
+        where = " and ".join(("tenant = %(tenant)s", "memory_id = any(%(found)s)", *as_of.where()))
         cursor = await connection.execute(
-            f"select {MEMORY_COLUMNS}, case when embedding_model = %(model)s "
-            f"then embedding operator(public.<=>) %(vector)s::public.halfvec end, {CLOSED} "
-            f"from live_memory where tenant = %(tenant)s and memory_id = any(%(found)s)",
+            f"select {MEMORY_COLUMNS}, case when embedding_model = %(model)s then {_DISTANCE} end, {as_of.closed} "
+            f"from {as_of.source} where {where}",
             {
+                **as_of.values(),
                 "tenant": matching.tenant,
-                "now": matching.now,
                 "vector": vector,
                 "found": list(found),
                 "model": self._embedder.model,
             },
         )
         return [(memory_row(row), row[-2], row[-1]) for row in await cursor.fetchall()]
+
+
+async def _scan_index_far(connection: Connection) -> None:
+    """Let the vector index go on until enough rows are found that the filter keeps."""
+    await connection.execute(f"set local hnsw.ef_search = {HNSW_EF_SEARCH}")
+    await connection.execute("set local hnsw.iterative_scan = strict_order")
+    await connection.execute(f"set local hnsw.max_scan_tuples = {HNSW_MAX_SCAN_TUPLES}")

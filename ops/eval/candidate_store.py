@@ -20,6 +20,7 @@ from ...domain.policy import ForgettingPolicy
 from ...handlers.caller import Caller
 from ...handlers.engine import Engine, open_engine
 from ...handlers.memories import MemoryCommands
+from ...projections.as_of import AsOf
 from ...projections.candidates import SelectedItem, Selection, select_candidates
 from ...projections.embedders import Embedder
 from ...projections.generations import HOME, read_models
@@ -175,7 +176,7 @@ class Store:
     async def _rows(self, selection: Selection) -> Any:
         ids = {one for item in selection.items for one in (item.memory_id, *item.newer)}
         async with read_models(self.engine.database) as connection:
-            return await read_rows(connection, self.tenant, list(ids))
+            return await read_rows(connection, self.tenant, list(ids), AsOf(datetime.now(UTC)))
 
     async def _append(self, event: e.Event) -> None:
         stream = uuid4()

@@ -248,9 +248,11 @@ async def test_a_small_tenant_in_a_large_table_is_searched_exactly(world):
     search = Search(world.engine.database, world.engine.embedder, exact_up_to=0, index_share=2.0)
     async with read_models(world.engine.database) as connection:
         await connection.execute("analyze live_memory")
+        from lethelog.projections.as_of import AsOf
         from lethelog.projections.filters import MemoryFilter
 
-        assert await search._exact(connection, MemoryFilter(world.caller.tenant, world.clock.now))
+        present = MemoryFilter(world.caller.tenant, AsOf(world.clock.now))
+        assert await search._exact(connection, present, "live_memory", "live_memory")
     assert await world.search("lonely note") == [first]
 
 

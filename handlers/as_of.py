@@ -1,0 +1,73 @@
+"""The two times of a read: what was on record then, and what was true then (settlement 2)."""
+
+from datetime import datetime
+
+from pydantic import Field
+
+from ..domain.errors import InvalidInput
+from ..domain.fields import Input, Instant, KnownAt
+from ..projections.as_of import AsOf
+from ..projections.runner import wait_for
+from ..streams.log import Log
+from .engine import Engine
+from .views import AsOfView
+
+
+class Timed(Input):
+    """The times of a read."""
+
+    known_at: KnownAt | None = None
+    """What was on record at this instant, or at this position of the log. None for all that is."""
+    valid_at: Instant | None = None
+    """What held at this instant. None for everything, what ended marked so."""
+    after: int | None = Field(default=None, ge=0)
+    """A log position that the answer must include (read your own write)."""
+
+
+async def look_from(engine: Engine, asked: Timed, read_model: str) -> AsOf:
+    """The times as they apply, once the read model has what they need.
+
+    Raises `InvalidInput` for a moment that the record does not have, and `NotCaughtUp`.
+    """
+    if asked.known_at is None:
+        if asked.after:
+            await wait_for(engine.database, read_model, asked.after)
+        return AsOf(engine.clock(), valid_at=asked.valid_at)
+    if isinstance(asked.known_at, int):
+        known, instant = asked.known_at, await _recorded_at(engine.log, asked.known_at)
+    else:
+        known, instant = await _position_at(engine.log, asked.known_at), asked.known_at
+    if asked.after is not None and asked.after > known:
+        raise InvalidInput("after", f"lies beyond known_at, which is position {known}", "Leave one of them out")
+    if known:
+        await wait_for(engine.database, read_model, known)
+    return AsOf(instant, known, asked.valid_at)
+
+
+def echoed(as_of: AsOf) -> AsOfView | None:
+    """The times for the answer; None where a read was of the present."""
+    if as_of.known is None and as_of.valid_at is None:
+        return None
+    return AsOfView(
+        known_at=as_of.now if as_of.known is not None else None, position=as_of.known, valid_at=as_of.valid_at
+    )
+
+
+def in_words(as_of: AsOf) -> str:
+    """For the end of a sentence about a memory that is not there; empty for the present."""
+    words = "" if as_of.known is None else f" on record at position {as_of.known}"
+    return words if as_of.valid_at is None else f"{words} that held at {as_of.valid_at.isoformat()}"
+
+
+async def _recorded_at(log: Log, position: int) -> datetime:
+    recorded_at = await log.recorded_at(position)
+    if recorded_at is None:
+        raise InvalidInput("known_at", f"is beyond the end of the log, which is at position {await log.head()}")
+    return recorded_at
+
+
+async def _position_at(log: Log, instant: datetime) -> int:
+    try:
+        return await log.position_at(instant)
+    except InvalidInput as error:
+        raise InvalidInput("known_at", error.problem, "Nothing is on record there yet") from None
