@@ -189,12 +189,16 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "object": (7, "x", True, [], ["x"], object(), {1: 2}, {"": 1}, {"k": object()}, {"k": {1, 2}}, {"k": b"x"},
                {"k": float("inf")}, {"k": "\ud800"}, {"\ud800": 1}, {"k": "a\x00b"}, {"a\x00b": 1}),
 }  # fmt: skip
+WRONG["moment"] = (*WRONG["date-time"], 0, -1, -(2**70), 2**63, "1.5", "-1", float("nan"), float("inf"))
 ARRAYS_OF_IDS = (["x"], [""], [str(UUID(int=1)), 7])
 
 
 def kind_of(schema: Mapping[str, Any]) -> str:
     """What a field holds, by the model's own JSON schema."""
-    [one] = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
+    parts = [part for part in schema.get("anyOf", [schema]) if part.get("type") != "null"]
+    if {part.get("format", part["type"]) for part in parts} == {"date-time", "integer"}:
+        return "moment"
+    [one] = parts
     if one.get("format") in ("uuid", "date-time"):
         return one["format"]
     return "text" if one.get("type", "string") == "string" else one["type"]
