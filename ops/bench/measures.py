@@ -1,13 +1,15 @@
 """Every measure there is, in the order they run and are shown."""
 
 from ...domain.errors import InvalidInput
-from . import append
+from . import append, views
 from .bench import Measure
 
 MEASURES: tuple[Measure, ...] = (
     Measure("append-64", "append, 64 callers at once", append.many_callers),
     Measure("append-one", "append, one caller", append.one_caller),
     Measure("append-pages", "append, pages of 500 events", append.pages),
+    Measure("catch-up", "live memory catches up with the log", views.catch_up),
+    Measure("rebuild", "live memory is built anew", views.rebuild),
 )
 
 
