@@ -100,7 +100,7 @@ class TailFields(TypedDict, total=False):
 class EventFields(TailFields, total=False):
     """Which events to read."""
 
-    to_position: int
+    to: AnyInstant | int
     limit: int
 
 

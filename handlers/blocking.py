@@ -7,7 +7,7 @@ share commits.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
 
@@ -15,6 +15,7 @@ from ..domain.errors import Unavailable
 from ..projections.rebuild import Comparison, Rebuilt, Report, silent
 from .arguments import (
     AnyId,
+    AnyInstant,
     EventFields,
     FilterFields,
     KnownFields,
@@ -36,6 +37,7 @@ from .views import (
     PassView,
     ProposalDetail,
     ProposalPage,
+    Replayed,
     SearchResult,
     SettingsView,
     Written,
@@ -284,16 +286,37 @@ class BlockingMemory:
 
     def tail(self, **query: Unpack[TailFields]) -> Generator[EventView]:
         """See `AsyncMemory.tail`. Leave the loop, or close the generator, to stop."""
-        events = self.asyncio.tail(**query)
+        return self._each(self.asyncio.tail(**query))
 
-        async def following() -> EventView | None:
-            return await anext(events, None)
+    def replay(self, to: AnyInstant | int, *, report: Report = silent) -> Generator[MemoryView]:
+        """See `AsyncMemory.replay`."""
+        return self._each(self.asyncio.replay(to, report=report))
+
+    def replay_into(self, name: str, to: AnyInstant | int, *, report: Report = silent) -> Replayed:
+        """See `AsyncMemory.replay_into`."""
+        return self.run(self.asyncio.replay_into(name, to, report=report))
+
+    def replays(self) -> tuple[str, ...]:
+        """See `AsyncMemory.replays`."""
+        return self.run(self.asyncio.replays())
+
+    def drop_replay(self, name: str) -> None:
+        """See `AsyncMemory.drop_replay`."""
+        self.run(self.asyncio.drop_replay(name))
+
+    def _each(self, coming: AsyncGenerator[T]) -> Generator[T]:
+        """What an asynchronous generator yields; leaving the loop closes it."""
+
+        async def following() -> tuple[T, ...]:
+            async for one in coming:
+                return (one,)
+            return ()
 
         try:
-            while (event := self.run(following())) is not None:
-                yield event
+            while found := self.run(following()):
+                yield from found
         finally:
-            self.run(events.aclose())
+            self.run(coming.aclose())
 
     def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
         """See `AsyncMemory.proposals`."""

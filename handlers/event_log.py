@@ -11,11 +11,12 @@ from pydantic import Field
 
 from ..domain.errors import InvalidInput
 from ..domain.events import event_names
-from ..domain.fields import Id, Input, parse
+from ..domain.fields import Id, Input, KnownAt, parse
 from ..streams.log import Selection
 from ..streams.payloads import RecordedEvent
 from .caller import Caller
 from .engine import Engine
+from .moments import moment_of
 from .views import EventPage, EventView
 
 PAGE = 200
@@ -29,10 +30,11 @@ class _Chosen(Input):
 
 
 class EventsQuery(_Chosen):
-    """Which events to read, from ``from_position`` on, up to ``to_position``, both inclusive."""
+    """Which events to read, from ``from_position`` up to ``to``, both inclusive."""
 
     from_position: int = Field(default=1, ge=1, le=2**62)
-    to_position: int | None = Field(default=None, ge=0, le=2**62)
+    to: KnownAt | None = None
+    """A position of the log, or an instant: what was recorded by then."""
     limit: int = Field(default=50, ge=1, le=500)
 
 
@@ -52,8 +54,11 @@ class EventLog:
         """Events in order of position; ``next_position`` is where the next page begins."""
         caller.require("memory:read")
         query = parse(EventsQuery, arguments)
-        head = await self._engine.log.head()
-        upto = head if query.to_position is None else min(query.to_position, head)
+        upto = (
+            await self._engine.log.head()
+            if query.to is None
+            else (await moment_of(self._engine.log, "to", query.to)).position
+        )
         found = await self._engine.log.read_page(
             query.from_position - 1, query.limit + 1, upto, only=_selection(caller, query)
         )
@@ -61,7 +66,7 @@ class EventLog:
         more = found[query.limit :]
         return EventPage(
             events=await self._present(caller.tenant, page),
-            head=head,
+            upto=upto,
             next_position=more[0].position if more else None,
         )
 

@@ -11,6 +11,7 @@ from ..domain.errors import InvalidInput, NotCaughtUp
 from ..projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
 from .arguments import (
     AnyId,
+    AnyInstant,
     EventFields,
     FilterFields,
     KnownFields,
@@ -29,6 +30,7 @@ from .forgetting.requesting import Passes
 from .forgetting.settings import PassSettings
 from .memories import MemoryCommands, Retry
 from .reading import Reading
+from .replaying import Replaying
 from .reviewing import Reviewing
 from .views import (
     Chain,
@@ -41,6 +43,7 @@ from .views import (
     PassView,
     ProposalDetail,
     ProposalPage,
+    Replayed,
     SearchResult,
     SettingsView,
     Written,
@@ -70,6 +73,7 @@ class AsyncMemory:
         self._passes = Passes(engine, passes)
         self._explaining = Explaining(engine, self._reviewing)
         self._event_log = EventLog(engine)
+        self._replaying = Replaying(engine)
         self._close = close
         self.position = position
         """Log position that reads wait for: this memory's newest write, or the log's end when it was opened."""
@@ -198,6 +202,25 @@ class AsyncMemory:
     def tail(self, **query: Unpack[TailFields]) -> AsyncGenerator[EventView]:
         """Events as they are committed, from ``from_position`` on or only new ones; close it when done."""
         return self._event_log.tail(self.caller, query)
+
+    def replay(self, to: AnyInstant | int, *, report: Report = silent) -> AsyncGenerator[MemoryView]:
+        """Every memory as the log up to ``to`` makes it, folded from the events and not read from a read model."""
+        return self._replaying.memories(self.caller, {"to": to}, report)
+
+    async def replay_into(self, name: str, to: AnyInstant | int, *, report: Report = silent) -> Replayed:
+        """Write every read model as of ``to`` into the schema ``lethelog_replay_NAME``, to be read with SQL.
+
+        It holds the memories of all tenants in clear; drop it when you are done.
+        """
+        return await self._replaying.into(self.caller, {"name": name, "to": to}, report)
+
+    async def replays(self) -> tuple[str, ...]:
+        """The names of the replays there are."""
+        return await self._replaying.names(self.caller)
+
+    async def drop_replay(self, name: str) -> None:
+        """Drop a replay."""
+        await self._replaying.drop(self.caller, name)
 
     async def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
         """A page of the review queue. Listing changes nothing."""

@@ -244,10 +244,19 @@ class EventPage(View):
     """A page of the log, in order of position."""
 
     events: tuple[EventView, ...]
-    head: int
-    """The newest position of the log when this was read."""
+    upto: int
+    """The last position that was looked at for all pages: the one asked for, or the end of the log."""
     next_position: int | None = None
     """Where the next page begins; None at the end."""
+
+
+class Replayed(View):
+    """A past state of the read models, written into a schema of its own."""
+
+    name: str
+    schema_name: str
+    position: int
+    at: datetime
 
 
 class PassView(View):

@@ -15,6 +15,7 @@ from . import (
     passes,
     proposals,
     reading,
+    replaying,
     review,
     servers,
     settings,
@@ -86,6 +87,7 @@ proposals.register(app)
 review.register(app)
 servers.register(app)
 views.register(app)
+replaying.register(app)
 auditing.register(app)
 settings.register(app)
 doctoring.register(app)

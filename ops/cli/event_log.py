@@ -16,7 +16,6 @@ from ...domain.errors import InvalidInput, Misconfigured
 from . import options as o
 from .cards import event_lines
 from .output import Printer, write
-from .points import position_of
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
@@ -92,8 +91,7 @@ def show(
     """Show events of the log in order, opened: who did what when, and why. What was erased stays closed."""
     session = Session.of(context, json_only)
     with session.open() as memory:
-        query = fields(names=types, stream=stream, from_position=since, to_position=position_of(memory, "to", to))
-        page = memory.events(limit=limit, **query)
+        page = memory.events(limit=limit, **fields(names=types, stream=stream, from_position=since, to=to))
     printer = session.printer
     if printer.json_only:
         printer.document(page)
@@ -102,7 +100,7 @@ def show(
         for line in event_lines(event):
             printer.out.print(line, soft_wrap=True)
     if not page.events:
-        printer.note(f"no such events; the log ends at position {page.head}")
+        printer.note(f"no such events; looked up to position {page.upto}")
     elif page.next_position is not None:
         printer.note(f"there is more; go on with: --from {page.next_position}")
 
@@ -123,12 +121,12 @@ def export(
     """
     session = Session.of(context, json_only)
     with session.open() as memory:
-        upto = position_of(memory, "to", to)
-        query = fields(names=types, stream=stream, from_position=since)
-        query["to_position"] = memory.events(limit=1, **query).head if upto is None else upto
+        query = fields(names=types, stream=stream, from_position=since, to=to)
+        upto = memory.events(limit=1, **query).upto
+        query["to"] = upto
         with writing(file, overwrite=overwrite) as out:
             written = _export(session, memory, query, out)
-    summary = {"file": str(file), "events": written, "to_position": query["to_position"]}
+    summary = {"file": str(file), "events": written, "upto": upto}
     if str(file) == "-":
         return
     if session.printer.json_only:
@@ -146,7 +144,7 @@ def _export(session: Session, memory: "Memory", query: dict[str, Any], out: Text
                 out.write(json.dumps(event.model_dump(mode="json"), ensure_ascii=False) + "\n")
             written += len(page.events)
             position = page.next_position
-            report(query["to_position"] if position is None else position, query["to_position"])
+            report(query["to"] if position is None else position, query["to"])
     return written
 
 

@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Collection, Generator
+import threading
+from collections.abc import Callable, Collection, Coroutine, Generator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from ..local import Memory
     from ..settings import Settings
 
+T = TypeVar("T")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, and errors as JSON on stderr.")]
 """The option every command has."""
 VIEWS = ("live_memory", "review_queue", "memory_history")
+_CLEANUP_SECONDS = 15.0
 _PATIENCE_SECONDS = 20.0
 """How long a read model may stand still before a read gives up waiting for it."""
 
@@ -126,6 +129,23 @@ async def _caught_up(memory: "Memory", views: Collection[str], show: Callable[[s
                 show(f"{name} reads the log: {progress.position} of {head}")
             await asyncio.sleep(0.02)
     memory.asyncio.position = max(memory.asyncio.position, head)
+
+
+def finishing(memory: "Memory", work: Coroutine[Any, Any, T]) -> T:
+    """Run it; on Ctrl-C wait until it has cleared away what it had begun."""
+    ended = threading.Event()
+
+    async def whole() -> T:
+        try:
+            return await work
+        finally:
+            ended.set()
+
+    try:
+        return memory.run(whole())
+    except KeyboardInterrupt:
+        ended.wait(_CLEANUP_SECONDS)
+        raise
 
 
 def fields(**values: Any) -> dict[str, Any]:

@@ -1,8 +1,5 @@
 """Read models: build them anew, or prove that they say what the log says."""
 
-import threading
-from collections.abc import Coroutine, Generator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -11,11 +8,10 @@ from rich.text import Text
 
 from ...domain.errors import InvalidInput
 from .options import add
-from .session import VIEWS, Json, Session
+from .session import VIEWS, Json, Session, finishing
 
 if TYPE_CHECKING:
-    from ...projections.rebuild import Comparison, Report
-    from ..local import Memory
+    from ...projections.rebuild import Comparison
 
 T = TypeVar("T")
 _PANEL = "Run"
@@ -40,8 +36,8 @@ def rebuild(context: typer.Context, name: Name, json_only: Json = False) -> None
     # Without the check for other versions, which is what this command mends.
     with session.open(ensure=False) as memory:
         for one in names:
-            with _progress(session, f"rebuilding {one}") as report:
-                positions[one] = _finishing(memory, memory.asyncio.rebuild(one, report)).position
+            with session.printer.progress(f"rebuilding {one}") as report:
+                positions[one] = finishing(memory, memory.asyncio.rebuild(one, report)).position
     printer = session.printer
     if printer.json_only:
         printer.document({"rebuilt": [{"name": one, "position": at} for one, at in positions.items()]})
@@ -57,8 +53,8 @@ def compare(context: typer.Context, name: Name, json_only: Json = False) -> None
     found: list[Comparison] = []
     with session.reading(*names) as memory:
         for one in names:
-            with _progress(session, f"comparing {one}") as report:
-                found.append(_finishing(memory, memory.asyncio.compare(one, report)))
+            with session.printer.progress(f"comparing {one}") as report:
+                found.append(finishing(memory, memory.asyncio.compare(one, report)))
     equal = all(one.equal for one in found)
     printer = session.printer
     if printer.json_only:
@@ -76,46 +72,6 @@ def _chosen(name: str) -> tuple[str, ...]:
     if name not in VIEWS:
         raise InvalidInput("name", "is no read model", f"There are: {', '.join(VIEWS)}, all")
     return (name,)
-
-
-def _finishing(memory: "Memory", work: Coroutine[Any, Any, T]) -> T:
-    """Run it; on Ctrl-C wait until it has cleared away what it had begun."""
-    ended = threading.Event()
-
-    async def whole() -> T:
-        try:
-            return await work
-        finally:
-            ended.set()
-
-    try:
-        return memory.run(whole())
-    except KeyboardInterrupt:
-        ended.wait(_CLEANUP_SECONDS)
-        raise
-
-
-@contextmanager
-def _progress(session: Session, says: str) -> "Generator[Report]":
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    if not session.printer.watched:
-        yield _silent
-        return
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    )  # fmt: skip
-    with Progress(*columns, console=session.printer.err, transient=True) as bar:
-        task = bar.add_task(says, total=None)
-
-        def report(position: int, target: int) -> None:
-            bar.update(task, completed=position, total=target)
-
-        yield report
-
-
-def _silent(_position: int, _target: int) -> None:
-    return
 
 
 def _as_dict(one: "Comparison") -> dict[str, Any]:

@@ -89,3 +89,38 @@ def test_the_blocking_door_follows_too(cli, tmp_path):
             more = memory.remember("Logs go to Loki").memory.id
         assert seen == [written, more]
         assert [one.stream for one in memory.events(names=["memory.*"]).events] == seen
+
+
+def test_a_past_state_is_written_to_a_file_and_to_a_schema(cli, tmp_path):
+    memory = cli.remember("Deploys go to Fly")
+    before = cli.json("show", memory)["memory"]["position"] if "memory" in cli.json("show", memory) else None
+    before = before or cli.json("log", "show", "--stream", memory)["events"][-1]["position"]
+    cli.json("archive", memory)
+    file = tmp_path / "past.jsonl"
+    summary = cli.json("replay", "--to", str(before), str(file))
+    assert summary["memories"] == 1
+    [then] = [json.loads(line) for line in file.read_text().splitlines()]
+    assert (then["id"], then["status"]) == (memory, "active")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert cli("replay", "--to", str(before), str(file), "--json").error["field"] == "file"
+
+    name = f"r{cli.tenant.replace('-', '')[:12]}"
+    made = cli.json("replay", "--to", str(before), "--schema", name)
+    assert made["schema_name"] == f"lethelog_replay_{name}" and made["position"] == before
+    assert name in cli.json("replay", "--list")["replays"]
+    assert cli.json("replay", "--drop", name) == {"dropped": name}
+    assert name not in cli.json("replay", "--list")["replays"]
+
+
+def test_a_replay_needs_one_target_and_a_point(cli, tmp_path):
+    cli.remember("Deploys go to Fly")
+    for arguments in (
+        ("replay",),
+        ("replay", "--to", "1"),
+        ("replay", str(tmp_path / "x"), "--schema", "x", "--to", "1"),
+    ):
+        assert cli(*arguments, "--json").error["field"] == "file"
+    assert cli("replay", str(tmp_path / "x"), "--json").error["field"] == "to"
+    assert cli("replay", "--list", "--to", "1", "--json").error["field"] == "to"
+    assert cli("replay", "--to", "yesterday", "--schema", "x", "--json").error["field"] == "to"
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,98 @@
+"""The past, written out: every memory of a tenant as the log up to some point makes it, or all read models as SQL.
+
+The memories are folded from the log itself, so they prove what a read model should have said then.
+"""
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from ..domain.events import event_names
+from ..domain.fields import Input, KnownAt, parse
+from ..domain.memory import Memory, evolve
+from ..projections.rebuild import Report, silent
+from ..projections.replay import Replayer, replay_schema
+from ..streams.log import Selection
+from .caller import Caller
+from .engine import Engine
+from .moments import moment_of
+from .present import present_memory
+from .views import MemoryView, Replayed
+
+_PAGE = 500
+
+
+class ReplayQuery(Input):
+    """Up to which point: an instant with a zone, or a position of the log."""
+
+    to: KnownAt
+
+
+class ReplayIntoQuery(ReplayQuery):
+    """Also, the name of the schema it is written to, after ``lethelog_replay_``."""
+
+    name: str = Field(max_length=100)
+
+
+class Replaying:
+    """Replays for one caller."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._replayer = Replayer(engine.database, engine.log, engine.tail, engine.projections)
+
+    async def memories(
+        self, caller: Caller, arguments: Mapping[str, Any], report: Report = silent
+    ) -> AsyncGenerator[MemoryView]:
+        """Every memory of the tenant as it was then, in the order they were remembered; erased ones are absent."""
+        caller.require("memory:read")
+        moment = await moment_of(self._engine.log, "to", parse(ReplayQuery, arguments).to)
+        for memory, position in (await self._fold(caller.tenant, moment.position, report)).values():
+            if memory.content is not None:
+                yield await present_memory(self._engine, caller.tenant, memory, position, now=moment.at)
+
+    async def into(self, caller: Caller, arguments: Mapping[str, Any], report: Report = silent) -> Replayed:
+        """Every read model, of all tenants, as of then, in a schema of its own.
+
+        Raises `Conflict` for a name in use.
+        """
+        caller.require("tenant:admin")
+        query = parse(ReplayIntoQuery, arguments)
+        replay_schema(query.name)
+        moment = await moment_of(self._engine.log, "to", query.to)
+        schema = await self._replayer.replay(query.name, moment.position, moment.at, report)
+        return Replayed(name=query.name, schema_name=schema, position=moment.position, at=moment.at)
+
+    async def names(self, caller: Caller) -> tuple[str, ...]:
+        """The replays there are."""
+        caller.require("tenant:admin")
+        return await self._replayer.names()
+
+    async def drop(self, caller: Caller, name: str) -> None:
+        """Drop a replay. Raises `NotFound`."""
+        caller.require("tenant:admin")
+        await self._replayer.drop(name)
+
+    async def _fold(self, tenant: UUID, upto: int, report: Report) -> dict[UUID, tuple[Memory, int]]:
+        states: dict[UUID, tuple[Memory, int]] = {}
+        only = Selection(tenant, event_names("memory."))
+        position = 0
+        while True:
+            report(position, upto)
+            page = await self._engine.log.read_page(position, _PAGE, upto, only=only)
+            for one in page:
+                if one.event is not None:
+                    before = states.get(one.stream)
+                    state = evolve(
+                        before[0] if before else None,
+                        one.event,
+                        stream=one.stream,
+                        version=one.version,
+                        recorded_at=one.recorded_at,
+                    )
+                    states[one.stream] = (state, one.position)
+            if len(page) < _PAGE:
+                return states
+            position = page[-1].position
