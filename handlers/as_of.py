@@ -1,15 +1,13 @@
 """The two times of a read: what was on record then, and what was true then (settlement 2)."""
 
-from datetime import datetime
-
 from pydantic import Field
 
 from ..domain.errors import InvalidInput
 from ..domain.fields import Input, Instant, KnownAt
 from ..projections.as_of import AsOf
 from ..projections.runner import wait_for
-from ..streams.log import Log
 from .engine import Engine
+from .moments import moment_of
 from .views import AsOfView
 
 
@@ -33,15 +31,13 @@ async def look_from(engine: Engine, asked: Timed, read_model: str) -> AsOf:
         if asked.after:
             await wait_for(engine.database, read_model, asked.after)
         return AsOf(engine.clock(), valid_at=asked.valid_at)
-    if isinstance(asked.known_at, int):
-        known, instant = asked.known_at, await _recorded_at(engine.log, asked.known_at)
-    else:
-        known, instant = await _position_at(engine.log, asked.known_at), asked.known_at
+    moment = await moment_of(engine.log, "known_at", asked.known_at)
+    known = moment.position
     if asked.after is not None and asked.after > known:
         raise InvalidInput("after", f"lies beyond known_at, which is position {known}", "Leave one of them out")
     if known:
         await wait_for(engine.database, read_model, known)
-    return AsOf(instant, known, asked.valid_at)
+    return AsOf(moment.at, known, asked.valid_at)
 
 
 def echoed(as_of: AsOf) -> AsOfView | None:
@@ -57,17 +53,3 @@ def in_words(as_of: AsOf) -> str:
     """For the end of a sentence about a memory that is not there; empty for the present."""
     words = "" if as_of.known is None else f" on record at position {as_of.known}"
     return words if as_of.valid_at is None else f"{words} that held at {as_of.valid_at.isoformat()}"
-
-
-async def _recorded_at(log: Log, position: int) -> datetime:
-    recorded_at = await log.recorded_at(position)
-    if recorded_at is None:
-        raise InvalidInput("known_at", f"is beyond the end of the log, which is at position {await log.head()}")
-    return recorded_at
-
-
-async def _position_at(log: Log, instant: datetime) -> int:
-    try:
-        return await log.position_at(instant)
-    except InvalidInput as error:
-        raise InvalidInput("known_at", error.problem, "Nothing is on record there yet") from None

@@ -10,8 +10,10 @@ from .engine import Engine
 from .views import MemoryView
 
 
-async def present_memory(engine: Engine, tenant: UUID, memory: Memory, position: int) -> MemoryView:
-    """A memory's state as an answer; used by writes, which do not wait for the view."""
+async def present_memory(
+    engine: Engine, tenant: UUID, memory: Memory, position: int, *, now: datetime | None = None
+) -> MemoryView:
+    """A memory's state as an answer, at ``now``; for whoever has it from the log and not from the view."""
     owners = memory.owners
     row = MemoryRow(
         memory_id=memory.id,
@@ -52,7 +54,7 @@ async def present_memory(engine: Engine, tenant: UUID, memory: Memory, position:
         refuted=memory.refuted,
         quarantined=memory.quarantined,
     )
-    [view] = await present_rows(engine, tenant, [row], engine.clock())
+    [view] = await present_rows(engine, tenant, [row], now or engine.clock())
     return view
 
 

@@ -95,9 +95,9 @@ async def test_a_schema_holds_every_read_model_as_it_was_and_says_so(world, repl
             "select topic, archived from lethelog_replay_before.live_memory order by topic"
         ).fetchall()
         assert rows == [("deploys", False), ("logs", False)]
-        assert connection.execute("select max(position) from lethelog_replay_before.memory_history").fetchone() == (
-            head,
-        )
+        assert connection.execute(
+            "select max(position) from lethelog_replay_before.memory_history"
+        ).fetchone() == (head,)
         assert connection.execute("select count(*) from lethelog_replay_before.review_queue").fetchone() == (0,)
         row = connection.execute("select obj_description('lethelog_replay_before'::regnamespace)").fetchone()
     assert row is not None and f"as of position {head}" in row[0]
