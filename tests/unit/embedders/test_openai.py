@@ -232,7 +232,7 @@ def test_a_pause_that_exceeds_the_budget_is_not_begun(server: OpenAiServer) -> N
 def test_failures_end_when_their_time_is_spent(server: OpenAiServer) -> None:
     server.fail_next(*[status(503)] * 100)
     # The last try may be cut short by the end of the budget instead of being answered.
-    with opened(server, retry_budget=1) as embedder, pytest.raises(Unavailable, match="HTTP 503|did not finish"):
+    with opened(server, retry_budget=1) as embedder, pytest.raises(Unavailable, match=r"HTTP 503|did not finish"):
         embedder.embed(["text"])
     assert 2 <= len(server.seen) < 40
 
