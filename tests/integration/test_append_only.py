@@ -183,3 +183,19 @@ def test_a_database_restored_or_copied_gets_the_right_that_does_not_travel_with_
     migrate(database_url)
     with psycopg.connect(database_url, autocommit=True, options=session_options()) as connection:
         connection.execute("create schema lethelog_views_again")
+
+
+def test_read_models_of_before_the_role_are_handed_over_and_leftovers_of_rebuilds_go(database_url: str):
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        owner.execute("update lethelog.schema_version set version_num = '0003'")
+        for schema in ("lethelog_views", "lethelog_views_live_memory_2", "lethelog_rebuild_live_memory"):
+            owner.execute(f"create schema {schema}")
+            owner.execute(f"create table {schema}.kept (one int)")
+            owner.execute(f"insert into {schema}.kept values (7)")
+    assert migrate(database_url) >= "0004"
+    with psycopg.connect(database_url, autocommit=True, options=session_options()) as connection:
+        assert connection.execute("select to_regclass('lethelog_rebuild_live_memory.kept')").fetchone() == (None,)
+        for schema in ("lethelog_views", "lethelog_views_live_memory_2"):
+            assert connection.execute(f"select one from {schema}.kept").fetchone() == (7,)
+            connection.execute(f"alter table {schema}.kept add column two int")
+            connection.execute(f"drop schema {schema} cascade")
