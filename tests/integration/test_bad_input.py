@@ -653,6 +653,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     "set_policy": {"changes": {}},
     "rebuild": {"name": "review_queue"},
     "cancel_rebuild": {"name": "review_queue"},
+    "replay_into": {"name": "wrong", "to": 1},
+    "drop_replay": {"name": "wrong"},
     "compare": {"name": "review_queue"},
 }
 
