@@ -12,7 +12,16 @@ from rich.text import Text
 from .output import moment, one_line, safe, shown
 
 if TYPE_CHECKING:
-    from ...handlers.views import Chain, EventView, History, MemoryView, PassView, ProposalDetail, ProposalView
+    from ...handlers.views import (
+        AsOfView,
+        Chain,
+        EventView,
+        History,
+        MemoryView,
+        PassView,
+        ProposalDetail,
+        ProposalView,
+    )
 
 SIDE_BY_SIDE = 100
 """Columns from which two memories stand beside each other."""
@@ -21,7 +30,19 @@ _BAR = 24
 _ACTION_STYLE = {"archive": "yellow", "supersede": "cyan", "conflict": "red", "keep": "green"}
 _TELLING = (
     *("action", "probability", "threshold", "unselected", "quote", "reason", "comment", "because", "memory_type"),
-    *("scope", "tags", "trust", "core", "pinned", "edge", "predecessor", "successor", "related_id", "proposal"),
+    *(
+        "scope",
+        "tags",
+        "trust",
+        "core",
+        "pinned",
+        "edge",
+        "predecessor",
+        "successor",
+        "held_until",
+        "related_id",
+        "proposal",
+    ),
     *("effects", "lifted", "refuted_memory", "plan_id"),
 )
 _ACTION_SAYS = {
@@ -36,10 +57,22 @@ def memory_card(view: "MemoryView") -> RenderableType:
     table = _facts()
     for name in type(view).model_fields:
         value = getattr(view, name)
-        if name in ("content", "topic") or value is None or value is False or value in ((), {}):
+        if name in ("content", "topic", "as_of") or value is None or value is False or value in ((), {}):
             continue
         table.add_row(name.replace("_", " "), safe(_said(value)))
     return Group(*_heading(view), table, Text(), safe(view.content))
+
+
+def time_lines(as_of: "AsOfView | None") -> Iterator[Text]:
+    """Of which times an answer is; nothing for the present."""
+    if as_of is None:
+        return
+    said: list[str] = []
+    if as_of.known_at is not None:
+        said.append(f"as on record at {as_of.known_at.isoformat()}, position {as_of.position}")
+    if as_of.valid_at is not None:
+        said.append(f"what held at {as_of.valid_at.isoformat()}")
+    yield Text("; ".join(said), "bold")
 
 
 def pass_table(view: "PassView") -> RenderableType:

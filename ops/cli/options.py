@@ -22,6 +22,7 @@ ProposalAction = Literal["archive", "supersede", "conflict"]
 _FIELDS = "Fields"
 _OWNERS = "Whose memory"
 _DATES = "Dates"
+_TIMES = "The past"
 _FILTERS = "Filters"
 _INSTANT = "ISO 8601 with a zone, such as 2026-03-01T09:00:00Z."
 
@@ -161,6 +162,19 @@ Current = Annotated[
     typer.Option(
         "--current", help="Only what is neither superseded nor past its own end.", rich_help_panel=_FILTERS
     ),
+]
+KnownAt = Annotated[
+    str | None,
+    typer.Option(
+        "--known-at",
+        metavar="INSTANT|POSITION",
+        help="As it was on record then: an instant, or a position of the log.",
+        rich_help_panel=_TIMES,
+    ),
+]
+ValidAt = Annotated[
+    str | None,
+    typer.Option("--valid-at", metavar="INSTANT", help=f"Only what held then. {_INSTANT}", rich_help_panel=_TIMES),
 ]
 RecordedAfter = Annotated[
     str | None,

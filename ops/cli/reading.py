@@ -7,12 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from . import options as o
-from .cards import chain_lines, history_lines, memory_card, pass_table, proposal_card
+from .cards import chain_lines, history_lines, memory_card, pass_table, proposal_card, time_lines
 from .output import Printer, moment, one_line, safe
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
-    from ...handlers.views import MemoryView
+    from ...handlers.views import AsOfView, MemoryView
     from ..local import Memory
 
 _PANEL = "Read"
@@ -30,6 +30,7 @@ def register(app: typer.Typer) -> None:
         search,
         'lethelog search "where do deploys go"',
         'lethelog search "tea or coffee" --user ada --type preference --current --limit 10',
+        'lethelog search "where do deploys go" --known-at 2026-03-01T09:00:00Z',
         'lethelog search "retention" --project site --json',
         panel=_PANEL,
     )
@@ -38,12 +39,20 @@ def register(app: typer.Typer) -> None:
         list_memories,
         "lethelog list",
         "lethelog list --type decision --project site --limit 100",
+        "lethelog list --valid-at 2026-03-01T09:00:00Z",
         "lethelog list --status all --tag ops --json",
         name="list",
         panel=_PANEL,
     )
-    o.add(app, show, f"lethelog show {o.ID}", f"lethelog show {o.ID} --json", panel=_PANEL)
-    o.add(app, history, f"lethelog history {o.ID}", panel=_PANEL)
+    o.add(
+        app,
+        show,
+        f"lethelog show {o.ID}",
+        f"lethelog show {o.ID} --known-at 1200",
+        f"lethelog show {o.ID} --json",
+        panel=_PANEL,
+    )
+    o.add(app, history, f"lethelog history {o.ID}", f"lethelog history {o.ID} --known-at 1200", panel=_PANEL)
     o.add(app, explain, f"lethelog explain {o.ID}", panel=_PANEL)
 
 
@@ -65,6 +74,8 @@ def search(
     subject: o.OfSubject = None,
     recorded_after: o.RecordedAfter = None,
     recorded_before: o.RecordedBefore = None,
+    known_at: o.KnownAt = None,
+    valid_at: o.ValidAt = None,
     json_only: Json = False,
 ) -> None:
     """Find memories by meaning and by words, the best first."""
@@ -83,6 +94,8 @@ def search(
         subject=subject,
         recorded_after=recorded_after,
         recorded_before=recorded_before,
+        known_at=known_at,
+        valid_at=valid_at,
     )
     session = Session.of(context, json_only)
     with session.reading("live_memory") as memory:
@@ -91,6 +104,7 @@ def search(
     if printer.json_only:
         printer.document(result)
         return
+    _print_times(printer, result.as_of)
     if not result.hits:
         printer.note("nothing found")
     for hit in result.hits:
@@ -117,6 +131,8 @@ def list_memories(
     subject: o.OfSubject = None,
     recorded_after: o.RecordedAfter = None,
     recorded_before: o.RecordedBefore = None,
+    known_at: o.KnownAt = None,
+    valid_at: o.ValidAt = None,
     json_only: Json = False,
 ) -> None:
     """List memories, the newest first."""
@@ -135,6 +151,8 @@ def list_memories(
         subject=subject,
         recorded_after=recorded_after,
         recorded_before=recorded_before,
+        known_at=known_at,
+        valid_at=valid_at,
     )
     session = Session.of(context, json_only)
     with session.reading("live_memory") as memory:
@@ -143,6 +161,7 @@ def list_memories(
     if printer.json_only:
         printer.document(page)
         return
+    _print_times(printer, page.as_of)
     for one in page.memories:
         _print_short(printer, one)
     printer.note(f"{len(page.memories)} of {page.total}")
@@ -150,28 +169,36 @@ def list_memories(
         printer.note(f"more with: --cursor {page.next_cursor}")
 
 
-def show(context: typer.Context, one_id: AnyId, json_only: Json = False) -> None:
+def show(
+    context: typer.Context,
+    one_id: AnyId,
+    known_at: o.KnownAt = None,
+    valid_at: o.ValidAt = None,
+    json_only: Json = False,
+) -> None:
     """Show a memory, a proposal with both its memories, or a pass, by its id."""
     session = Session.of(context, json_only)
     with session.reading("live_memory", "review_queue") as memory:
-        found = _any(memory, one_id)
+        found = _any(memory, one_id, fields(known_at=known_at, valid_at=valid_at))
     from ...handlers.views import MemoryView, PassView
 
     printer = session.printer
     if isinstance(found, MemoryView):
-        printer.answer(found, memory_card(found))
+        printer.answer(found, *time_lines(found.as_of), memory_card(found))
     elif isinstance(found, PassView):
         printer.answer(found, pass_table(found))
     else:
         printer.answer(found, *proposal_card(found, printer.out, full=True))
 
 
-def history(context: typer.Context, memory_id: o.MemoryId, json_only: Json = False) -> None:
+def history(
+    context: typer.Context, memory_id: o.MemoryId, known_at: o.KnownAt = None, json_only: Json = False
+) -> None:
     """Everything that happened to a memory, with who did it and why."""
     session = Session.of(context, json_only)
     with session.reading("memory_history") as memory:
-        found = memory.history(memory_id)
-    session.printer.answer(found, *history_lines(found))
+        found = memory.history(memory_id, **fields(known_at=known_at))
+    session.printer.answer(found, *time_lines(found.as_of), *history_lines(found))
 
 
 def explain(
@@ -186,20 +213,30 @@ def explain(
     session.printer.answer(chain, *chain_lines(chain))
 
 
-def _any(memory: "Memory", one_id: str) -> Any:
+def _any(memory: "Memory", one_id: str, times: dict[str, Any]) -> Any:
     """Whatever has this id: an id says what it is of."""
     from ...domain.errors import InvalidInput, WrongKind
 
     try:
-        return memory.get(one_id)
+        return memory.get(one_id, **times)
     except InvalidInput as error:
+        if error.field in times:
+            raise
         raise InvalidInput("id", error.problem) from None
     except WrongKind as error:
+        if times:
+            kind = error.details.get("kind")
+            raise InvalidInput(next(iter(times)), f"is for memories, and this is the id of a {kind}") from None
         if error.details.get("kind") == "proposal":
             return memory.proposal(one_id)
         if error.details.get("kind") == "pass":
             return memory.show_pass(one_id)
         raise
+
+
+def _print_times(printer: Printer, as_of: "AsOfView | None") -> None:
+    for line in time_lines(as_of):
+        printer.line(line)
 
 
 def _print_short(

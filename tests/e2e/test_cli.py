@@ -101,6 +101,60 @@ def test_a_list_goes_on_at_its_cursor_until_everything_was_there_once(cli):
     assert cli("list", "--cursor", "nonsense", "--json").error["field"] == "cursor"
 
 
+def test_every_read_takes_the_times_of_the_past_and_says_of_which_it_is(cli):
+    """F17, F20: as it was on record, by instant and by position, and as it held."""
+    written = cli.json("remember", "The office is in Porto", "--occurred-at", "2026-02-01T09:00:00Z")
+    old, then = written["memory"]["id"], written["position"]
+    moved = ("revise", old, "The office is in Turin", "--occurred-at", "2026-02-05T09:00:00Z")
+    new = cli.json(*moved)["memory"]["id"]
+    instant = written["memory"]["recorded_at"]
+
+    def ids(page: dict) -> list[str]:
+        return [one["id"] for one in page.get("memories", [hit["memory"] for hit in page.get("hits", [])])]
+
+    known = {"known_at": instant, "position": then, "valid_at": None}
+    for known_at in (str(then), instant):
+        for verb in (("list",), ("search", "office")):
+            page = cli.json(*verb, "--known-at", known_at)
+            assert (ids(page), page["as_of"]) == ([old], known)
+        shown = cli.json("show", old, "--known-at", known_at)
+        assert (shown["status"], shown["superseded_by"], shown["as_of"]) == ("active", None, known)
+        told = cli.json("history", old, "--known-at", known_at)
+        assert ([entry["event"] for entry in told["entries"]], told["as_of"]) == (["memory.remembered"], known)
+        assert cli("show", new, "--known-at", known_at, "--json").error["code"] == "not_found"
+    for day, expected in (("04", old), ("05", new)):
+        held = f"2026-02-{day}T09:00:00Z"
+        for verb in (("list",), ("search", "office")):
+            page = cli.json(*verb, "--valid-at", held)
+            assert (ids(page), page["as_of"]) == (
+                [expected],
+                {"known_at": None, "position": None, "valid_at": held},
+            )
+        assert cli.json("show", expected, "--valid-at", held)["as_of"]["valid_at"] == held
+    assert ids(cli.json("list", "--known-at", str(then), "--valid-at", "2026-02-20T00:00:00Z")) == [old]
+    assert cli.json("show", old)["as_of"] is None and cli.json("list")["as_of"] is None
+    assert cli.json("show", old)["held_until"] == "2026-02-05T09:00:00Z"
+
+    for verb in (("list",), ("search", "office"), ("show", old), ("history", old)):
+        readable = cli(*verb, "--known-at", str(then))
+        assert readable.status == 0 and f"position {then}" in readable.out.splitlines()[0]
+        assert "as on record" not in cli(*verb).out
+    assert "what held at 2026-02-04T09:00:00+00:00" in cli("list", "--valid-at", "2026-02-04T09:00:00Z").out
+    assert "held until 2026-02-05T09:00:00Z" in cli("history", old).out
+
+
+def test_a_time_that_cannot_be_is_refused_by_name(cli):
+    one = cli.remember("Deploys go to Hetzner")
+    for verb in (("list",), ("search", "deploys"), ("show", one), ("history", one)):
+        for known_at in ("0", "999999", "2026-03-01", "9999-01-01T00:00:00Z", "soon"):
+            refused = cli(*verb, "--known-at", known_at, "--json")
+            assert (refused.status, refused.error["field"]) == (2, "known_at")
+    for verb in (("list",), ("search", "deploys"), ("show", one)):
+        assert cli(*verb, "--valid-at", "2026-03-01", "--json").error["field"] == "valid_at"
+    assert cli("history", one, "--valid-at", "2026-03-01T00:00:00Z").status == 2
+    assert cli("list", "--current", "--valid-at", "2026-03-01T00:00:00Z", "--json").error["field"] == "current"
+
+
 def test_revise_move_and_the_endings_change_what_they_say_and_history_tells_it(cli):
     old = cli.remember("Deploys go to Fly", "--type", "decision", "--project", "site")
     new = cli.json("revise", old, "Deploys go to Hetzner", "--expected-version", "1")["memory"]
