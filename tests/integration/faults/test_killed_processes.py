@@ -1,0 +1,163 @@
+"""kill -9 at the worst moment of each process: nothing acknowledged is lost, nothing takes effect twice."""
+
+import asyncio
+from collections import Counter
+
+import psycopg
+import pytest
+from lethelog.handlers.memories import Retry
+from lethelog.projections.rebuild import Rebuilder
+from lethelog.streams.broker import BrokerSettings
+
+from ..broker_fixtures import append, connected, eventually, stored
+
+
+@pytest.fixture
+def settings(servers, broker_prefix) -> BrokerSettings:
+    return BrokerSettings(servers.broker_url, broker_prefix)
+
+
+@pytest.fixture
+def given(world, database_url) -> dict[str, str]:
+    return {
+        "database_url": database_url,
+        "tenant": str(world.caller.tenant),
+        "actor": str(world.caller.actor.id),
+    }
+
+
+async def test_a_writer_killed_while_its_append_is_under_way_loses_nothing_acknowledged_and_a_retry_completes(
+    world, given, start, held
+):
+    """The server finishes the append of a dead client, so its events are there without an acknowledgement."""
+    child = await start("write", **given, batches=[[0, 20]])
+    await child.rest()
+    again = await start("write", **given, batches=[[20, 40], [40, 60]])
+    lock = held()
+    await eventually(lambda: lock.waiting() == 1, "an append stands at the log")
+    await again.kill()
+    lock.release()
+    acknowledged = {one["number"]: one["id"] for one in child.told + again.told if "id" in one}
+    assert sorted(acknowledged) == list(range(20))
+
+    async def write(number: int) -> str:
+        text = {"topic": f"write {number}", "content": f"This is write number {number}"}
+        return str((await world.commands.remember(world.caller, text, Retry(f"key {number}"))).memory.id)
+
+    ids = await asyncio.gather(*(write(number) for number in range(60)))
+    assert {number: ids[number] for number in acknowledged} == acknowledged
+    remembered = [one for one in await world.engine.log.read_page(0, 500) if one.name == "memory.remembered"]
+    assert Counter(str(one.stream) for one in remembered) == Counter(ids) and len(set(ids)) == 60
+    # The killed process's append was carried out: had it not been, nothing would have been tried here.
+    before_retry = [one for one in remembered if str(one.stream) not in acknowledged.values()]
+    assert before_retry
+
+
+async def test_a_projection_killed_inside_its_transaction_is_followed_by_its_standby_and_nothing_is_applied_twice(
+    world, given, start, held, database_url
+):
+    for number in range(30):
+        await world.remember(f"This is memory number {number}")
+    lock = held("lock table lethelog_views.tracking in share mode")
+    leader = await start("project", **given, view="memory_history")
+    await leader.until(leading=True)
+    standby = await start("project", **given, view="memory_history")
+    await standby.until(ready=True)
+    await eventually(lambda: lock.waiting() >= 1, "the leader has written its page and not its position")
+    await leader.kill()
+    lock.release()
+    await standby.until(leading=True)
+    head = await world.remember("This one comes after the kill") and await world.engine.log.head()
+    [runner] = [one for one in world.runners if (await one.progress()).name == "memory_history"]
+
+    async def caught_up() -> bool:
+        return (await runner.progress()).position >= head
+
+    await eventually(caught_up, "the standby has caught up")
+    await standby.kill()
+    with psycopg.connect(database_url) as connection:
+        rows = connection.execute("select count(*) from lethelog_views.memory_history").fetchone()
+    assert rows is not None and rows[0] >= 31
+    await world.catch_up()
+    for projection in world.engine.projections:
+        found = await Rebuilder(world.engine.database, world.engine.log, world.engine.tail, projection).compare()
+        assert found.equal, found
+
+
+async def positions(settings: BrokerSettings) -> list[int]:
+    """What the stream of events holds, in the order it holds it."""
+    client = await connected(settings)
+    found = [int(message.headers["Nats-Msg-Id"]) for message in await stored(client, settings)]
+    await client.close()
+    return found
+
+
+async def count(settings: BrokerSettings) -> int:
+    client = await connected(settings)
+    try:
+        return (await client.jetstream().stream_info(settings.stream("events"))).state.messages
+    finally:
+        await client.close()
+
+
+async def test_a_relay_killed_between_publish_and_checkpoint_sends_nothing_twice(
+    log, database_url, settings, start, held
+):
+    given = {"database_url": database_url, "broker_url": settings.url, "prefix": settings.prefix}
+    await append(log, 10)
+    relay = await start("relay", **given)
+    await relay.until(leading=True)
+
+    def checkpoint() -> int:
+        with psycopg.connect(database_url) as connection:
+            row = connection.execute("select max(position) from lethelog.relay").fetchone()
+        return (row[0] if row else 0) or 0
+
+    await eventually(lambda: checkpoint() == 10, "the first events are carried")
+    lock = held("select position from lethelog.relay for update")
+    await append(log, 50)
+
+    async def published() -> bool:
+        return await count(settings) >= 60
+
+    await eventually(published, "all events are on the stream")
+    await eventually(lambda: lock.waiting() == 1, "the checkpoint waits to be stored")
+    await relay.kill()
+    # The server still has the dead process's statement; it must not outlive it.
+    with psycopg.connect(database_url, autocommit=True) as admin:
+        admin.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' "
+            "and datname = current_database() and pid <> pg_backend_pid()"
+        )
+    lock.release()
+    assert checkpoint() == 10
+    await append(log, 5)
+    await start("relay", **given)
+    await eventually(lambda: checkpoint() == 65, "the next relay has caught up")
+    assert await positions(settings) == list(range(1, 66))
+
+
+async def test_a_relay_on_standby_takes_over_from_one_that_is_killed_in_full_flight(
+    log, database_url, settings, start
+):
+    given = {"database_url": database_url, "broker_url": settings.url, "prefix": settings.prefix}
+    leader = await start("relay", **given)
+    await leader.until(leading=True)
+    standby = await start("relay", **given)
+    await standby.until(ready=True)
+    await append(log, 400)
+
+    async def some() -> bool:
+        return await count(settings) > 0
+
+    await eventually(some, "the leader carries events")
+    writing = asyncio.ensure_future(append(log, 800))
+    await leader.kill()
+    await standby.until(leading=True)
+    await writing
+
+    async def all_there() -> bool:
+        return await count(settings) >= 1200
+
+    await eventually(all_there, "the standby carries the rest")
+    assert await positions(settings) == list(range(1, 1201))
