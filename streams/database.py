@@ -104,5 +104,7 @@ def is_outage(error: psycopg.Error) -> bool:
 
 def unavailable(error: psycopg.Error) -> Unavailable:
     """The error a caller sees when the database failed under it; carries the SQLSTATE, no statement, no value."""
+    if error.sqlstate == "53100":
+        return Unavailable("the database's disk is full; nothing was half-done, free some space and try again")
     state = f" (SQLSTATE {error.sqlstate})" if error.sqlstate else ""
     return Unavailable(f"the database did not answer{state}; nothing was half-done, try again")

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+import nats.errors
 import nats.js.errors
 from nats.js import JetStreamContext
 from nats.js.api import PubAck, StreamInfo
@@ -69,29 +70,53 @@ class Passage:
         self._settings = settings
         self._stream = settings.stream("events")
         self._expected = last_seq
+        self._proven = False
         self._on_the_way: deque[tuple[int, asyncio.Future[PubAck]]] = deque()
         self.created = created
         self.position = position
         self.published = position
 
     async def publish(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Send a page. At most `IN_FLIGHT` are unacknowledged then, which is what the client allows."""
+        """Send a page. At most `IN_FLIGHT` are unacknowledged then, which is what the client allows.
+
+        The first event of a connection goes alone: what is wrong with the stream itself shows there, and not as
+        the refusal of everything behind it. Raises `Unavailable`.
+        """
+        if rows and not self._proven:
+            await self._publish_first(rows[0])
+            rows = rows[1:]
         with translated():
             async with asyncio.timeout(self._settings.answer_timeout * 2):
                 for row in rows:
-                    position, tenant, stream, _, name, *_ = row
-                    answer = await self._js.publish_async(
-                        cloudevents.subject_of(self._settings.prefix, tenant, stream, name),
-                        cloudevents.to_message(row, largest=self._largest),
-                        stream=self._stream,
-                        headers={
-                            "Nats-Msg-Id": str(position),
-                            "Nats-Expected-Last-Sequence": str(self._expected),
-                        },
-                    )
+                    answer = await self._js.publish_async(**self._message(row))
                     self._expected += 1
-                    self._on_the_way.append((position, answer))
-                    self.published = position
+                    self._on_the_way.append((row[0], answer))
+                    self.published = row[0]
+
+    async def _publish_first(self, row: tuple[Any, ...]) -> None:
+        with translated():
+            try:
+                await self._js.publish(**self._message(row), timeout=self._settings.answer_timeout)
+            except nats.errors.TimeoutError:
+                raise Unavailable(
+                    f"the broker answers but does not store events in {self._stream}; after a full disk it does "
+                    "so again only once it was restarted"
+                ) from None
+        self._expected += 1
+        self.position = self.published = row[0]
+        self._proven = True
+
+    def _message(self, row: tuple[Any, ...]) -> dict[str, Any]:
+        position, tenant, stream, _, name, *_ = row
+        return {
+            "subject": cloudevents.subject_of(self._settings.prefix, tenant, stream, name),
+            "payload": cloudevents.to_message(row, largest=self._largest),
+            "stream": self._stream,
+            "headers": {
+                "Nats-Msg-Id": str(position),
+                "Nats-Expected-Last-Sequence": str(self._expected),
+            },
+        }
 
     async def demand_same_stream(self) -> None:
         """Raises `Unavailable` when the stream was deleted or made anew."""

@@ -19,6 +19,7 @@ from .logs import lines_since, log_size, open_log
 from .secret_files import make_secret
 
 _LARGEST_MESSAGE = 8 * 1024 * 1024
+_ENOUGH_ROOM = 4 * _LARGEST_MESSAGE
 
 
 class NatsServer:
@@ -34,6 +35,8 @@ class NatsServer:
         self._program = program
         self.log = folder.logs / "nats.log"
         self._log_offset = 0
+        self._log_read = 0
+        self._stores_nothing = False
         self._wanted_port: int | None = None
         self.port: int | None = None
         self.version = ""
@@ -48,7 +51,8 @@ class NatsServer:
         folder.broker_ports.mkdir(mode=0o700)
         self._wanted_port = _read_port(folder.broker_port)
         write_atomically(folder.broker_config, self._config(make_secret(folder.secrets, "broker")))
-        self._log_offset = log_size(self.log)
+        self._log_offset = self._log_read = log_size(self.log)
+        self._stores_nothing = False
         log = open_log(self.log)
         try:
             return spawn(
@@ -87,8 +91,22 @@ class NatsServer:
         return True
 
     def is_reachable(self) -> bool:
-        """A listening port cannot be taken away."""
-        return True
+        """A listening port cannot be taken away; but a stream that met a full disk stores nothing until a restart.
+
+        So the server counts as out of reach once it said that and there is room again (seen with 2.15).
+        """
+        size = log_size(self.log)
+        if size != self._log_read:
+            told = lines_since(self.log, self._log_read)
+            self._log_read = size
+            self._stores_nothing |= any("critical write error" in one or "failed to store" in one for one in told)
+        return not (self._stores_nothing and self._has_room())
+
+    def _has_room(self) -> bool:
+        try:
+            return shutil.disk_usage(self._folder.broker_store).free > _ENOUGH_ROOM
+        except OSError:
+            return False
 
     def why_ended(self, status: int) -> tuple[LethelogError, bool]:
         """The reason by its own log. A port taken by another program passes: the next try gets a fresh one."""

@@ -41,7 +41,7 @@ class Program(Protocol):
         ...
 
     def is_reachable(self) -> bool:
-        """Whether clients can still find a running one."""
+        """Whether clients can still find a running one, and it does its work; if not, it is started again."""
         ...
 
     def why_ended(self, status: int) -> tuple[LethelogError, bool]:

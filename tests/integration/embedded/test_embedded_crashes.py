@@ -1,6 +1,7 @@
 """What is killed, taken away or left behind: the servers come back, and nothing is lost."""
 
 import asyncio
+import contextlib
 import os
 import select
 import shutil
@@ -277,3 +278,42 @@ def test_a_large_log_is_started_afresh_and_its_last_part_kept(data: Path) -> Non
     with embedded.join(data):
         assert log.stat().st_size < 10_000
         assert log.with_name("supervisor.log.1").stat().st_size == 8_000_000
+
+
+def test_a_broker_that_stores_nothing_since_a_full_disk_is_restarted_once_there_is_room(
+    small_disk: Callable[[int], Path], poll: Poll
+) -> None:
+    """nats-server refuses every message of a stream that met a full disk, until it is restarted."""
+    disk = small_disk(150)
+    data = disk / "data"
+    with embedded.join(data) as servers:
+        store_message(servers.broker_url)
+        filler = disk / "filler"
+        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(b"x" * 65536)
+        assert not stores_more(servers.broker_url)
+        assert embedded.status(data).broker.restarts == 0
+        filler.unlink()
+        # On the full disk it could not even log it; it does for the next message.
+        assert not stores_more(servers.broker_url)
+        poll(
+            lambda: embedded.status(data).broker.restarts == 1 and embedded.status(data).running, "it is restarted"
+        )
+        assert stores_more(servers.broker_url)
+        assert stored_messages(servers.broker_url) == 2
+    embedded.stop(data)
+
+
+def stores_more(url: str) -> bool:
+    async def tell() -> bool:
+        connection = await nats.connect(url)
+        try:
+            await connection.jetstream().publish("kept.more", b"x" * 500_000, timeout=1)
+        except nats.errors.Error:
+            return False
+        finally:
+            await connection.close()
+        return True
+
+    return asyncio.run(tell())
