@@ -138,13 +138,17 @@ def _tasks(judge: str, handle: TaskHandler, concurrency: int) -> TaskSubscriptio
     return TaskSubscription(task_queue(judge), handle, policy=JUDGE_POLICY, concurrency=concurrency)
 
 
-def durables_of_roles(broker: BrokerSettings, judge: str) -> list[Durable]:
-    """What the roles consume by, with the judge of this identity; for comparing with what the broker has."""
+def durables_of_roles(broker: BrokerSettings, roles: Collection[str], judge: str) -> list[Durable]:
+    """What roles consume by, with the judge of this identity; for comparing with what the broker has."""
 
     async def unused(_message: object) -> None:
         return None
 
-    subscriptions: list[Subscription] = [_requests(unused), _verdicts(unused), _tasks(judge, unused, 1)]
+    subscriptions: list[Subscription] = []
+    if "passes" in roles:
+        subscriptions += [_requests(unused), _verdicts(unused)]
+    if "judge" in roles:
+        subscriptions.append(_tasks(judge, unused, 1))
     return [one for subscription in subscriptions for one in durables_of(subscription, broker)]
 
 

@@ -1,5 +1,6 @@
 """The checks of `doctor` that look at the broker: streams, durables, relay, and what was set aside."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,16 +10,21 @@ from ...domain.errors import LethelogError
 from .checks import BEHIND, Check
 from .standing import Standing
 
+_MOVING_SECONDS = 1.0
+"""How long a relay that is behind is given to show that it moves."""
+
 if TYPE_CHECKING:
     from nats.aio.client import Client
 
     from ...streams.broker import BrokerSettings
+    from ...streams.database import Database
+    from ...streams.relay import RelayState
     from ...streams.topology import Durable
     from ..settings import Settings
 
 
 async def check_broker(
-    settings: "Settings", broker: "BrokerSettings", standing: Standing
+    settings: "Settings", broker: "BrokerSettings", database: "Database", standing: Standing
 ) -> AsyncGenerator[Check]:
     """Look at the broker, and at what the relay and the consumers left on it."""
     from ...streams.broker import close, connect
@@ -32,7 +38,7 @@ async def check_broker(
         version = client.connected_server_version
         yield Check("broker", "ok", f"NATS {version.major}.{version.minor}.{version.patch}, JetStream")
         yield await _drift(client, broker, "streams", (), standing)
-        yield await _drift(client, broker, "durables", await _durables_of(settings, broker), standing)
+        yield await _drift(client, broker, "durables", await _durables_of(settings, broker, standing), standing)
         async for check in _left_on(client, broker):
             yield check
     except LethelogError as error:
@@ -40,29 +46,37 @@ async def check_broker(
     finally:
         await close(client)
     if standing.relay is not None:
-        yield _relay(standing)
+        yield await _relay(broker, database, standing.relay, standing.worker is not None)
 
 
-def _relay(standing: Standing) -> Check:
-    assert standing.relay is not None
-    lag = standing.relay.lag
-    if lag > BEHIND and standing.worker is not None:
-        return Check("relay", "warning", f"{lag} events behind", "Look at the worker's log (lethelog status)")
-    behind = f", {lag} events behind (carried while a worker runs)" if lag else ""
-    return Check("relay", "ok", f"at {standing.relay.position}{behind}")
+async def _relay(broker: "BrokerSettings", database: "Database", state: "RelayState", worker_runs: bool) -> Check:
+    """How far the broker is behind the log; with a worker that should carry, whether it moves."""
+    from ...streams.relay import relay_state
+
+    if not state.lag or not worker_runs:
+        behind = f", {state.lag} events behind (carried while a worker runs)" if state.lag else ""
+        return Check("relay", "ok", f"at {state.position}{behind}")
+    await asyncio.sleep(_MOVING_SECONDS)
+    now = await relay_state(database, broker)
+    if now.lag and now.position == state.position:
+        fix = "See the worker's log; a broker whose disk was full must be restarted: lethelog down && lethelog up"
+        return Check("relay", "warning", f"stands still at {now.position}, {now.lag} events behind", fix)
+    level = "warning" if now.lag > BEHIND else "ok"
+    return Check("relay", level, f"at {now.position}, {now.lag} events behind and moving")
 
 
-async def _durables_of(settings: "Settings", broker: "BrokerSettings") -> "Sequence[Durable]":
-    """What the workers of these settings consume by."""
+async def _durables_of(settings: "Settings", broker: "BrokerSettings", standing: Standing) -> "Sequence[Durable]":
+    """What the worker, or one of these settings, consumes by."""
     from ...handlers.judges import open_judge
-    from ...handlers.workers import durables_of_roles
+    from ...handlers.workers import ALL_ROLES, durables_of_roles
 
     try:
         judge = open_judge(settings.judge, systemone=settings.systemone())
     except LethelogError:
         return ()  # the judge; it has a check of its own
     await judge.close()
-    return durables_of_roles(broker, judge.identity)
+    roles = ALL_ROLES if standing.worker is None else standing.worker.roles
+    return durables_of_roles(broker, roles, judge.identity)
 
 
 async def _drift(

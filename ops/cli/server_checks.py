@@ -117,7 +117,7 @@ async def _look_deeper(settings: "Settings", standing: Standing, found: ServerFi
             found.checks += await _log(database, standing)
             found.checks += _read_models(standing)
             broker = await asyncio.to_thread(broker_settings, settings)
-            found.checks += [check async for check in check_broker(settings, broker, standing)]
+            found.checks += [check async for check in check_broker(settings, broker, database, standing)]
             found.checks += [check async for check in _tenant(settings, database, standing)]
         except LethelogError as error:
             found.checks.append(Check("database", "fault", error.message))
