@@ -40,7 +40,9 @@ crashes on one that grows beyond that when the dictionary makes it small (Ⱥ tak
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
+    """What a page makes of the memories that it tells of."""
+
     states: dict[Key, list[State]]
     """Its states after each event of the page, in order."""
     vectors: dict[Key, list[float]]
@@ -91,7 +93,7 @@ class LiveMemory:
             await connection.execute(statement)
         await index_past(connection, schema)
 
-    async def prepare(self, page: Sequence[RecordedEvent]) -> _Prepared:
+    async def prepare(self, page: Sequence[RecordedEvent]) -> Prepared:
         by_memory: dict[Key, list[RecordedEvent]] = {}
         for event in page:
             by_memory.setdefault((event.tenant, event.stream), []).append(event)
@@ -102,10 +104,10 @@ class LiveMemory:
             states[key] = [(state, one.position) for one, state in folded if one.position >= page[0].position]
         fresh = [(event.tenant, event.stream) for event in page if isinstance(event.event, MemoryRemembered)]
         vectors = await self._embed([(key, states[key][-1][0]) for key in fresh])
-        return _Prepared(states, vectors)
+        return Prepared(states, vectors)
 
     async def apply(
-        self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: _Prepared
+        self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: Prepared
     ) -> None:
         kept = {key: held for key, held in prepared.states.items() if held[-1][0].content is not None}
         gone = [key for key in prepared.states if key not in kept]

@@ -14,10 +14,8 @@ from rich.markup import escape
 from ...domain.errors import InvalidInput
 from ...handlers.arguments import RememberFields
 from ...handlers.memory import AsyncMemory
-from ...handlers.reading import Reading
 from ...handlers.views import PassView, ProposalView, SearchResult
 from ...projections.generations import read_models
-from ...projections.rebuild import Rebuilder
 from ..local import open_memory
 from ..settings import Settings
 from . import show
@@ -275,21 +273,7 @@ class _Demo:
                 await self._memory.revise(target, f"{present.content} (seen again in the demo)"[:2_000])
                 self._report.revised += 1
         await self._search(question, "after the decisions")
-        await self._search_as_it_was(question, before)
-
-    async def _search_as_it_was(self, question: str, position: int) -> None:
-        """The same search on read models rebuilt to a position before the decisions."""
-        engine, schema = self._memory.engine, f"lethelog_as_of_{uuid4().hex[:12]}"
-        rebuilder = Rebuilder(engine.database, engine.log, engine.tail, engine.live_memory)
-        with self._report.timed("as it stood before"):
-            await rebuilder.build(schema, position)
-            try:
-                result = await Reading(engine, scratch=schema).search(
-                    self._memory.caller, {"query": question, "limit": 5}
-                )
-            finally:
-                await rebuilder.discard(schema)
-        show.hits(self._console, f"and as it stood before, at position {position} of the log", result)
+        await self._search(question, f"as it stood before, at position {before} of the log", known_at=before)
 
     async def _about(self, question: str, proposals: Sequence[ProposalView]) -> list[ProposalView]:
         """Proposals about what the question finds first, so that the decisions show in the search."""
