@@ -1,7 +1,7 @@
 """Every measure there is, in the order they run and are shown."""
 
 from ...domain.errors import InvalidInput
-from . import append, views
+from . import append, as_of, views
 from .bench import Measure
 
 MEASURES: tuple[Measure, ...] = (
@@ -10,6 +10,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure("append-pages", "append, pages of 500 events", append.pages),
     Measure("catch-up", "live memory catches up with the log", views.catch_up),
     Measure("rebuild", "live memory is built anew", views.rebuild),
+    Measure("as-of", "search of the past", as_of.as_of),
 )
 
 

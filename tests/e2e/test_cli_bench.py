@@ -36,6 +36,20 @@ def test_a_measure_writes_its_figures_as_table_json_chart_and_page(cli: Cli, tmp
     assert scratch_databases(cli) == []
 
 
+def test_searches_of_the_past_are_held_against_those_of_the_present_and_against_exact_ones(
+    cli: Cli, tmp_path: Path
+):
+    figures = tmp_path / "b.json"
+    ran = cli("bench", "--here", "--quick", "--only", "as-of", "--json", str(figures))
+    assert ran.status == 0, ran.err
+    rows = {row["name"]: row for row in json.loads(figures.read_text())}
+    assert set(rows) == {"as_of.recent", "as_of.half", "as_of.early", "as_of.recall"}
+    assert all(row["figure"] > 0 and row["baseline"] > 0 for row in rows.values())
+    assert (rows["as_of.half"]["target"], rows["as_of.half"]["unit"]) == ("ratio at most 3", "ms")
+    assert rows["as_of.recall"]["figure"] == 1.0, "so few are compared one by one"
+    assert scratch_databases(cli) == []
+
+
 def test_an_unknown_measure_is_refused_and_the_list_says_which_there_are(cli: Cli):
     refused = cli("bench", "--only", "nonsense")
     assert refused.status == 2 and "nonsense" in refused.err
