@@ -288,6 +288,62 @@ async def test_long_work_is_not_given_to_a_second_worker_while_its_heart_beats(s
         await process.close()
 
 
+async def test_f43_ten_long_tasks_in_two_processes_are_each_begun_once_however_long_the_last_ones_wait(settings):
+    """Each takes longer than its ack_wait, and most wait while others are at work; none waits in a client's buffer."""
+    begun: list[tuple[str, int]] = []
+    at_work = [0, 0]
+    most = [0, 0]
+    done: list[str] = []
+
+    def handler(process: int):
+        async def handle(task: Task) -> None:
+            begun.append((task.id, task.delivery))
+            at_work[process] += 1
+            most[process] = max(most[process], at_work[process])
+            await asyncio.sleep(0.5)
+            at_work[process] -= 1
+            done.append(task.id)
+
+        return handle
+
+    policy = RetryPolicy(ack_wait=0.3)
+    processes = [Consumers(settings, no_events) for _ in range(2)]
+    for number, process in enumerate(processes):
+        await process.open([TaskSubscription("judge", handler(number), policy=policy)])
+    async with TaskPublisher(settings) as publisher:
+        for number in range(10):
+            await publisher.publish_task("judge", {}, str(number))
+    await eventually(lambda: len(done) == 10, "all are done")
+    assert sorted(begun) == sorted((str(number), 1) for number in range(10))
+    assert most == [1, 1]
+    for process in processes:
+        await process.close()
+
+
+async def test_f43_a_task_that_hangs_is_cut_by_its_time_limit_and_those_behind_it_are_done(settings):
+    done: list[str] = []
+    cut: list[str] = []
+
+    async def handle(task: Task) -> None:
+        if task.id == "hangs":
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cut.append(task.id)
+        done.append(task.id)
+
+    policy = RetryPolicy(max_deliveries=2, delays=(0.05,), ack_wait=5, time_limit=0.3)
+    consumers = Consumers(settings, no_events)
+    await consumers.open([TaskSubscription("judge", handle, policy=policy)])
+    async with TaskPublisher(settings) as publisher:
+        for identity in ("hangs", *map(str, range(10))):
+            await publisher.publish_task("judge", {}, identity)
+    await eventually(lambda: consumers.rule.outcomes["tasks-judge", "parked"] == 1, "it is parked")
+    await eventually(lambda: sorted(done) == sorted(map(str, range(10))), "the others are done")
+    assert cut == ["hangs", "hangs"]
+    await consumers.close()
+
+
 async def test_so_many_tasks_are_at_work_at_once_as_there_are_workers_and_no_slow_one_holds_up_the_rest(settings):
     release = asyncio.Event()
     at_work: set[str] = set()
