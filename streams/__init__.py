@@ -1,1 +1,38 @@
-"""The log and what carries it: event store, key vault, directory, reader, relay, broker topology."""
+"""The log and what carries it: event store, key vault, directory, reader, relay, broker topology, subscriber kit.
+
+The names below are for subscribers; they are imported on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .broker import BrokerSettings as BrokerSettings
+    from .delivery import Park as Park
+    from .delivery import Reject as Reject
+    from .delivery import RetryLater as RetryLater
+    from .delivery import RetryPolicy as RetryPolicy
+    from .payloads import RecordedEvent as RecordedEvent
+    from .subscriber_kit import subscribe as subscribe
+
+_EXPORTS = {
+    "BrokerSettings": ".broker",
+    "Park": ".delivery",
+    "RecordedEvent": ".payloads",
+    "Reject": ".delivery",
+    "RetryLater": ".delivery",
+    "RetryPolicy": ".delivery",
+    "subscribe": ".subscriber_kit",
+}
+
+__all__ = ["BrokerSettings", "Park", "RecordedEvent", "Reject", "RetryLater", "RetryPolicy", "subscribe"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _EXPORTS:
+        return getattr(import_module(_EXPORTS[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -18,7 +18,7 @@ from nats.js import JetStreamContext
 from nats.js.api import RawStreamMsg
 
 from .broker import BrokerSettings
-from .cloudevents import place_of
+from .cloudevents import Place, place_of
 from .parked import ParkedMessage, next_message
 from .passage import created_at
 
@@ -87,13 +87,14 @@ class HeldEvents:
         while (message := await next_message(js, read.stream, read.subject, read.upto + 1)) is not None:
             assert message.seq is not None
             read.upto = message.seq
-            for key, position in _event_of(message):
-                read.known.setdefault(key, {})[position] = message.seq
+            if (place := event_of(message)) is not None:
+                read.known.setdefault((place.tenant, place.aggregate), {})[place.position] = message.seq
 
     async def _is_there(self, js: JetStreamContext, read: _Read, key: Key, position: int) -> bool:
         sequence = read.known[key][position]
         with contextlib.suppress(nats.js.errors.NotFoundError):
-            if (key, position) in _event_of(await js.get_msg(read.stream, seq=sequence)):
+            place = event_of(await js.get_msg(read.stream, seq=sequence))
+            if place is not None and (place.tenant, place.aggregate, place.position) == (*key, position):
                 return True
         del read.known[key][position]
         if not read.known[key]:
@@ -101,7 +102,6 @@ class HeldEvents:
         return False
 
 
-def _event_of(message: RawStreamMsg) -> list[tuple[Key, int]]:
-    """The event a stored message is, or is about; none for anything else."""
-    place = place_of(message.data or b"") or ParkedMessage.read(message).place
-    return [((place.tenant, place.aggregate), place.position)] if place else []
+def event_of(message: RawStreamMsg) -> Place | None:
+    """Where the event stands that a stored message is, or is about; None for anything else."""
+    return place_of(message.data or b"") or ParkedMessage.read(message).place

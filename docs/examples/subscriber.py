@@ -1,20 +1,17 @@
 """A service of another team: keeps the proposals of its tenants in an SQLite file of its own, and resumes.
 
-LETHELOG_BROKER_URL=nats://TOKEN@HOST:4222 python subscriber.py
+LETHELOG_BROKER_URL=nats://TOKEN@HOST:4222 python subscriber.py [--rebuild]
 """
 
 import asyncio
 import os
 import sqlite3
+import sys
 
-from lethelog.streams.broker import BrokerSettings
-from lethelog.streams.payloads import RecordedEvent
-from lethelog.streams.subscribe import subscribe
+from lethelog.streams import BrokerSettings, RecordedEvent, subscribe
 
 db = sqlite3.connect(os.environ.get("PROPOSALS_DB", "proposals.sqlite"))
-db.execute(
-    "create table if not exists proposals (position integer primary key, id text, memory text, action text)"
-)
+db.execute("create table if not exists proposals (position integer primary key, memory text, action text)")
 
 
 def position() -> int:
@@ -24,13 +21,16 @@ def position() -> int:
 
 async def apply(event: RecordedEvent) -> None:
     proposal = event.event
-    with db:
-        row = (event.position, str(event.stream), str(proposal.memory_id), proposal.action)
-        db.execute("insert into proposals values (?, ?, ?, ?)", row)
+    with db:  # one that was parked and is sent again comes late, and may come twice
+        row = (event.position, str(proposal.memory_id), proposal.action)
+        db.execute("insert or ignore into proposals values (?, ?, ?)", row)
     print(f"{proposal.action} proposed for memory {proposal.memory_id}", flush=True)
 
 
 if __name__ == "__main__":
+    if "--rebuild" in sys.argv:
+        with db:  # empty is position 0: everything is read again
+            db.execute("delete from proposals")
     broker = BrokerSettings(
         os.environ["LETHELOG_BROKER_URL"], os.environ.get("LETHELOG_BROKER_PREFIX", "lethelog")
     )

@@ -17,7 +17,7 @@ from lethelog.handlers.forgetting.settings import PassSettings
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.payloads import RecordedEvent
 from lethelog.streams.relay import Relay
-from lethelog.streams.subscribe import subscribe
+from lethelog.streams.subscriber_kit import subscribe
 from lethelog.streams.tasks import Task
 
 from .broker_fixtures import append, connected, eventually, stored

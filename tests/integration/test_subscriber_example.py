@@ -12,9 +12,11 @@ from uuid import UUID, uuid4
 import pytest
 from lethelog.domain import events as e
 from lethelog.streams.broker import BrokerSettings
+from lethelog.streams.delivery import RetryPolicy
 from lethelog.streams.log import Log, NewEvent, Unit
+from lethelog.streams.parked import ParkingPlace
 from lethelog.streams.relay import Relay
-from lethelog.streams.subscribe import subscribe
+from lethelog.streams.subscriber_kit import subscribe
 
 from .broker_fixtures import SECRET, TENANT, append, connected, envelope, eventually
 
@@ -134,6 +136,95 @@ async def test_a_gap_that_cannot_be_read_is_told(log, settings, carried, caplog)
     assert "no longer holds the events between positions 0 and 3" in caplog.text
 
 
+async def test_when_all_that_the_broker_held_has_aged_out_it_is_read_from_the_log_or_told(
+    log, settings, carried, caplog
+):
+    """Aged out in earnest: the server drops what is older than a second."""
+    await append(log, 4)
+    await carried.reached(4)
+    client = await connected(settings)
+    js, stream = client.jetstream(), settings.stream("events")
+    present = (await js.stream_info(stream)).config
+    await js.update_stream(present.evolve(max_age=1, duplicate_window=1))
+
+    async def held() -> int:
+        return (await js.stream_info(stream)).state.messages
+
+    async def empty() -> bool:
+        return not await held()
+
+    await eventually(empty, "everything aged out")
+    await js.update_stream(present)
+    await client.close()
+    with_log, without = ReadModel(), ReadModel()
+    async with subscribed(settings, with_log, "with", log=log), subscribed(settings, without, "without"):
+        await eventually(lambda: len(with_log.applied) == 4, "the log was read")
+        await append(log, 2)
+        await eventually(lambda: len(with_log.applied) == 6 and len(without.applied) == 2, "new events come")
+    assert (with_log.applied, without.applied) == ([1, 2, 3, 4, 5, 6], [5, 6])
+    assert "without: the broker no longer holds the events between positions 0 and 5" in caplog.text
+
+
+class Choosy(ReadModel):
+    """Fails at one position until it is mended; keyed by position, as the documentation asks for."""
+
+    def __init__(self, fails_at: int) -> None:
+        super().__init__()
+        self.fails_at: int | None = fails_at
+
+    def position(self) -> int:
+        return max(self.applied, default=0)
+
+    async def apply(self, event) -> None:
+        if event.position == self.fails_at:
+            raise ValueError("cannot digest this")
+        if event.position not in self.applied:
+            await super().apply(event)
+
+
+QUICK = RetryPolicy(max_deliveries=2, delays=(0.05,), ack_wait=5)
+
+
+async def test_an_event_that_fails_is_parked_and_applied_late_when_an_operator_sends_it_again(
+    log, database, settings, carried
+):
+    model = Choosy(fails_at=2)
+    await append(log, 4)
+    client = await connected(settings)
+    place = ParkingPlace(client, settings, database)
+
+    async def parked() -> list[int | None]:
+        return [one.position for one in (await place.page())[0]]
+
+    for _ in range(2):  # and it stays parked when the subscriber starts again
+        async with subscribed(settings, model, policy=QUICK):
+            await eventually(lambda: model.applied == [1, 3, 4], "the others are applied")
+        assert await parked() == [2]
+    model.fails_at = None
+    async with subscribed(settings, model, policy=QUICK):
+        await place.retry(consumer="reader")
+        await eventually(lambda: model.applied == [1, 3, 4, 2], "it is applied late")
+    assert await parked() == []
+    await client.close()
+
+
+async def test_a_rebuild_of_an_emptied_read_model_applies_what_was_parked_in_its_order(
+    log, database, settings, carried
+):
+    model = Choosy(fails_at=2)
+    await append(log, 4)
+    client = await connected(settings)
+    place = ParkingPlace(client, settings, database)
+    async with subscribed(settings, model, policy=QUICK):
+        await eventually(lambda: model.applied == [1, 3, 4], "the others are applied")
+    model.fails_at = None
+    model.applied.clear()
+    async with subscribed(settings, model, policy=QUICK):
+        await eventually(lambda: len(model.applied) == 4, "everything is applied")
+    assert model.applied == [1, 2, 3, 4] and (await place.page())[0] == []
+    await client.close()
+
+
 # --- the example of the documentation, as a process of its own ----------------------------------------------------
 
 
@@ -186,14 +277,14 @@ async def append_event(log: Log, stream: UUID, event: e.Event, **more) -> None:
 
 
 @contextlib.asynccontextmanager
-async def example(settings: BrokerSettings, file: Path):
+async def example(settings: BrokerSettings, file: Path, *arguments: str):
     environment = os.environ | {
         "LETHELOG_BROKER_URL": settings.url,
         "LETHELOG_BROKER_PREFIX": settings.prefix,
         "PROPOSALS_DB": str(file),
     }
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(EXAMPLE), env=environment, stdout=asyncio.subprocess.PIPE
+        sys.executable, str(EXAMPLE), *arguments, env=environment, stdout=asyncio.subprocess.PIPE
     )
     try:
         yield process
@@ -202,26 +293,37 @@ async def example(settings: BrokerSettings, file: Path):
         await process.communicate()
 
 
-async def test_the_example_keeps_proposals_and_resumes_after_it_is_killed(log, settings, carried, tmp_path):
-    file = tmp_path / "proposals.sqlite"
-
-    def kept() -> list[tuple[str, str]]:
-        if not file.exists():
-            return []
-        with contextlib.closing(sqlite3.connect(file)) as db, contextlib.suppress(sqlite3.OperationalError):
-            return db.execute("select memory, action from proposals order by position").fetchall()
+def kept(file: Path) -> list[tuple[str, str]]:
+    """What the example's read model holds, in the order of the log."""
+    if not file.exists():
         return []
+    with contextlib.closing(sqlite3.connect(file)) as db, contextlib.suppress(sqlite3.OperationalError):
+        return db.execute("select memory, action from proposals order by position").fetchall()
+    return []
 
+
+async def test_the_example_starts_from_position_0_resumes_after_it_is_killed_and_can_be_rebuilt(
+    log, settings, carried, tmp_path
+):
+    file = tmp_path / "proposals.sqlite"
     first = await stage(log, "archive")
     await carried.reached(2)
     async with example(settings, file) as process:
-        await eventually(lambda: len(kept()) == 1, "the first proposal is kept")
+        await eventually(lambda: len(kept(file)) == 1, "the first proposal is kept")
         assert await process.stdout.readline() == f"archive proposed for memory {first}\n".encode()
-    second = await stage(log, "supersede")
+    expected = [(str(first), "archive")]
+    expected += [(str(await stage(log, "supersede")), "supersede") for _ in range(60)]
     async with example(settings, file):
-        await eventually(lambda: len(kept()) == 2, "the second proposal is kept")
-    assert kept() == [(str(first), "archive"), (str(second), "supersede")]
+        await eventually(lambda: len(kept(file)) > 5, "it is in the middle of its work, and is killed")
+    async with example(settings, file):
+        await eventually(lambda: len(kept(file)) == 61, "the next one goes on")
+    assert kept(file) == expected
     assert SECRET.encode() not in file.read_bytes()
+    with contextlib.closing(sqlite3.connect(file)) as db, db:
+        db.execute("update proposals set action = 'wrong'")
+        db.execute("delete from proposals where position < 50")
+    async with example(settings, file, "--rebuild"):
+        await eventually(lambda: kept(file) == expected, "it is built anew, whatever was in it")
 
 
 def test_the_example_is_short():

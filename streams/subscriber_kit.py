@@ -12,18 +12,21 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 import nats.js.errors
-from nats.aio.client import Client
+from nats.js import JetStreamContext
 
 from .broker import BrokerSettings, close, connect, jetstream, translated
 from .closed import decode_closed
 from .consumers import Consumers
 from .delivery import RetryPolicy
 from .log import Log
+from .parked import delete_message, next_message
 from .passage import position_at
 from .payloads import RecordedEvent
 from .subscriptions import EventSubscription
 
 Apply = Callable[[RecordedEvent], Awaitable[None]]
+POLICY = RetryPolicy(ack_wait=5.0)
+"""What holds unless a subscriber says otherwise. One killed at work holds up its successor for that long."""
 _PAGE = 500
 _LOG = logging.getLogger(__name__)
 
@@ -41,8 +44,13 @@ async def subscribe(
     """Apply events of these names (``proposal.*`` and ``*`` are allowed), until cancelled.
 
     ``name`` is the durable's: one per read model; several processes with one name take turns. ``position`` tells
-    the last position the read model holds, 0 when it is empty. With ``log`` sealed text is opened and what the
-    broker no longer holds is read from the log; without, sealed fields are None.
+    the last position the read model holds, 0 when it is empty: then everything comes again, from the first event.
+    An event that fails is tried again where it stands and holds up what is behind it; once it is parked, so are
+    later ones of its aggregate, until an operator sends them again (``lethelog parked retry``). Those come late,
+    below the read model's position, and may come twice: key what is written by the event's position.
+
+    With ``log`` sealed text is opened and what the broker no longer holds is read from the log; without, sealed
+    fields are None, and events that are missing are told in a warning.
 
     Raises `Unavailable` when the broker does not answer at first.
     """
@@ -54,9 +62,10 @@ async def subscribe(
     client = await connect(settings, name="subscribe", reconnect=False)
     try:
         with translated():
-            oldest = await _position_at_start(client, settings)
-            if await _is_ahead(client, settings, name, position()):
-                await jetstream(client, settings).delete_consumer(settings.stream("events"), name)
+            js = jetstream(client, settings)
+            oldest = await _oldest(js, settings, log)
+            if await _is_ahead(js, settings, name, position()):
+                await _begin_anew(js, settings, name, position())
     finally:
         await close(client)
     if log is not None:
@@ -64,8 +73,8 @@ async def subscribe(
     elif position() < oldest - 1:
         # Whether events of these names were among them cannot be known from here.
         _LOG.warning(
-            "%s: the broker no longer holds the events between positions %d and %d; after a longer absence give "
-            "subscribe a log to read them from",
+            "%s: the broker no longer holds the events between positions %d and %d; give subscribe a log to read "
+            "them from",
             name,
             position(),
             oldest,
@@ -73,7 +82,13 @@ async def subscribe(
     consumers = Consumers(settings, decode_closed if log is None else log.decode)
     # One delivery open at a time in all processes: that is what keeps the order.
     subscription = EventSubscription(
-        name, tuple(events), once, policy=policy or RetryPolicy(), max_ack_pending=1, unknown="deliver"
+        name,
+        tuple(events),
+        once,
+        policy=policy or POLICY,
+        again=apply,
+        max_ack_pending=1,
+        unknown="deliver",
     )
     try:
         await consumers.open([subscription])
@@ -92,21 +107,41 @@ async def _catch_up(log: Log, names: Sequence[str], apply: Apply, after: int, ol
         after = page[-1].position if page else oldest
 
 
-async def _position_at_start(client: Client, settings: BrokerSettings) -> int:
-    """Position of the oldest event the broker holds; 0 when it holds none."""
-    js = jetstream(client, settings)
+async def _oldest(js: JetStreamContext, settings: BrokerSettings, log: Log | None) -> int:
+    """Position of the oldest event the broker holds, or the next one it will, as far as is known."""
     stream = settings.stream("events")
     info = await js.stream_info(stream)
-    return (await position_at(js, stream, info.state.first_seq) or 0) if info.state.messages else 0
+    if info.state.messages:
+        return await position_at(js, stream, info.state.first_seq) or 0
+    if not info.state.last_seq:
+        return 0
+    # Everything aged out. A sequence is a position where the stream was never made anew, and lower where it was.
+    return (await log.head() if log is not None else info.state.last_seq) + 1
 
 
-async def _is_ahead(client: Client, settings: BrokerSettings, name: str, position: int) -> bool:
+async def _is_ahead(js: JetStreamContext, settings: BrokerSettings, name: str, position: int) -> bool:
     """Whether the durable counts events as done that the read model does not hold."""
-    js = jetstream(client, settings)
     stream = settings.stream("events")
     try:
         info = await js.consumer_info(stream, name)
     except nats.js.errors.NotFoundError:
         return False
     done = info.ack_floor.stream_seq if info.ack_floor else 0
-    return done > 0 and (await position_at(js, stream, done) or 0) > position
+    # What stood there may have aged out; then only an empty read model is surely behind.
+    return done > 0 and (await position_at(js, stream, done) or 1) > position
+
+
+async def _begin_anew(js: JetStreamContext, settings: BrokerSettings, name: str, position: int) -> None:
+    """Let everything come again. For an empty read model that includes what was parked: it is built anew."""
+    if not position:
+        await _empty(js, settings.stream("retries"), settings.retry_subject(name))
+        await _empty(js, settings.stream("parked"), settings.parked_subject(name))
+    await js.delete_consumer(settings.stream("events"), name)
+
+
+async def _empty(js: JetStreamContext, stream: str, subject: str) -> None:
+    at = 1
+    while (found := await next_message(js, stream, subject, at)) is not None:
+        assert found.seq is not None
+        await delete_message(js, stream, found.seq)
+        at = found.seq + 1
