@@ -9,6 +9,7 @@ import pytest
 from lethelog.domain.errors import InvalidInput, NotCaughtUp, NotFound
 from lethelog.domain.events import MemoryPinned
 from lethelog.handlers import as_of as handlers_as_of
+from lethelog.handlers.memory import AsyncMemory
 from lethelog.projections.runner import ProjectionRunner
 from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import Envelope
@@ -388,6 +389,35 @@ async def test_times_that_exclude_each_other_are_refused(world):
             assert refused.value.field == field
     with pytest.raises(InvalidInput, match="valid_at: is no time of a history"):
         await world.reading.history(world.caller, {"memory_id": memory_id, "valid_at": DAYS[0]})
+
+
+async def test_the_python_door_passes_every_time_on_and_drops_none(world):
+    """Its own writes it waits for in reads of the present; a read of the past waits for its moment alone."""
+    door = AsyncMemory(world.engine, world.caller, pass_settings(ToldJudge()))
+    said = (await door.remember("Deploys go to Hetzner")).memory
+    await world.catch_up()
+    archived = await door.archive(said.id)
+    then, on = said.position, said.occurred_at
+    assert archived.position == door.position > then
+    assert (await door.get(said.id, known_at=then, valid_at=on)).status == "active"
+    assert [one.status for one in await door.get_many([said.id], known_at=then)] == ["active"]
+    for page in (await door.list(known_at=then), await door.list(known_at=then, valid_at=on)):
+        assert [one.status for one in page.memories] == ["active"]
+    assert (await door.search("deploys", known_at=then, valid_at=on)).count == 1
+    assert (await door.search("deploys", known_at=then, valid_at=on - MOMENT)).count == 0
+    assert len((await door.history(said.id, known_at=then)).entries) == 1
+    await world.catch_up()
+    assert (await door.get(said.id)).status == "archived" and (await door.list()).total == 0
+    for read in (
+        door.get(said.id, vaild_at=on),
+        door.list(vaild_at=on),
+        door.search("deploys", vaild_at=on),
+        door.history(said.id, vaild_at=on),
+    ):
+        with pytest.raises(InvalidInput, match="vaild_at: unknown field"):
+            await read
+    with pytest.raises(InvalidInput, match="valid_at: is no time of a history"):
+        await door.history(said.id, valid_at=on)
 
 
 async def test_a_position_may_be_written_as_text(world):

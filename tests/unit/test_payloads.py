@@ -15,7 +15,14 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lethelog.domain.events import Event, MemoryArchived, VerdictRecorded, event_class, event_names
+from lethelog.domain.events import (
+    Event,
+    MemoryArchived,
+    MemorySuperseded,
+    VerdictRecorded,
+    event_class,
+    event_names,
+)
 from lethelog.streams import sealing
 from lethelog.streams.payloads import (
     Actor,
@@ -343,6 +350,18 @@ def test_a_payload_of_a_newer_schema_is_not_read_as_the_present_one():
         header["s"] = type(sample(name)).SCHEMA + 1
         with pytest.raises(UnreadableEvent):
             read(name, with_header(body, header))
+
+
+def test_a_payload_of_an_older_schema_is_read_through_its_upcasters():
+    """memory.superseded at schema 1 did not say until when the older memory held."""
+    body = written(sample("memory.superseded"))
+    header = header_of(body)
+    assert header["s"] == 2 and header["d"].pop("held_until")
+    with pytest.raises(UnreadableEvent):
+        read("memory.superseded", with_header(body, header | {"s": 0}))
+    event = read("memory.superseded", with_header(body, header | {"s": 1}))
+    assert isinstance(event, MemorySuperseded)
+    assert event == sample("memory.superseded").model_copy(update={"held_until": None})
 
 
 def test_an_unknown_name_reads_as_no_event_and_not_as_an_error():
