@@ -13,6 +13,7 @@ from ..projections.search import Search
 from ..streams.database import Database
 from ..streams.directory import Directory
 from ..streams.log import Log
+from ..streams.master_keys import Keyring
 from ..streams.reader import LogTail
 from ..streams.vault import Vault
 from .tenants import Tenants
@@ -59,12 +60,12 @@ class Engine:
 
 
 async def open_engine(
-    database_url: str, master_key: bytes, embedder: Embedder, *, clock: Clock = utc_now
+    database_url: str, keyring: Keyring, embedder: Embedder, *, clock: Clock = utc_now
 ) -> Engine:
     """Open every part over a migrated database. Raises `Unavailable` or `Misconfigured`."""
     database = Database(database_url)
     await database.open()
-    vault = Vault(database, master_key)
+    vault = Vault(database, keyring)
     log = Log(database, vault)
     await log.open()
     tail = LogTail(database)

@@ -13,7 +13,7 @@ from uuid import UUID
 import psycopg
 
 from ..domain import stated
-from ..domain.errors import InvalidInput, Misconfigured
+from ..domain.errors import InvalidInput
 from ..domain.thresholds import Thresholds
 from ..handlers.blocking import BlockingMemory
 from ..handlers.caller import Caller
@@ -28,7 +28,7 @@ from ..projections.embedders.floors import floor_for
 from ..projections.runner import ensure_tables
 from ..streams.broker import BrokerSettings
 from ..streams.payloads import Actor
-from ..streams.vault import load_master_key
+from .master_keys import open_keyring
 from .migrations import check_application, migrate
 from .settings import Settings
 
@@ -85,10 +85,10 @@ async def open_memory(
         database_url, owner_url, broker_url = await _servers(settings, stack)
         await asyncio.to_thread(migrate, owner_url)
         await asyncio.to_thread(check_application, database_url)
-        key = await asyncio.to_thread(_master_key, settings, database_url)
+        keyring = await asyncio.to_thread(open_keyring, settings, lambda: _holds_keys(database_url))
         embedder = await asyncio.to_thread(open_embedder, settings.embedder, **settings.embedder_options())
         stack.callback(embedder.close)
-        engine = await open_engine(database_url, key, embedder, clock=clock)
+        engine = await open_engine(database_url, keyring, embedder, clock=clock)
         stack.push_async_callback(engine.close)
         if ensure:
             await ensure_tables(engine.database, engine.projections)
@@ -149,19 +149,10 @@ async def _servers(settings: Settings, stack: AsyncExitStack) -> tuple[str, str,
     return database, owner or database, broker
 
 
-def _master_key(settings: Settings, database_url: str) -> bytes:
-    """The master key; made only for a database that holds nothing yet, never in place of a lost one."""
-    if settings.key_file.exists():
-        return load_master_key(settings.key_file)
+def _holds_keys(database_url: str) -> bool:
     with psycopg.connect(database_url, connect_timeout=10) as connection:
         row = connection.execute("select exists (select 1 from lethelog_vault.tenant_keys)").fetchone()
-    if row is not None and row[0]:
-        raise Misconfigured(
-            f"the master key file {settings.key_file} is missing, and this database is sealed under it; "
-            "put it back from your backup, or name it with LETHELOG_MASTER_KEY_FILE",
-            setting="LETHELOG_MASTER_KEY_FILE",
-        )
-    return load_master_key(settings.key_file, create=True)
+    return row is not None and row[0]
 
 
 def _shipped(judge: str) -> Thresholds | None:

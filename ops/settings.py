@@ -46,7 +46,11 @@ class Settings(BaseSettings):
     broker_prefix: str = "lethelog"
     """First word of all subjects and streams; two installations on one broker differ in it."""
     master_key_file: Path | None = None
-    """The key of all keys, mode 0600; by default ``secrets/master.key`` in the data directory."""
+    """The keys of all keys, newest first, mode 0600; by default ``secrets/master.key`` in the data directory."""
+    master_key: SecretStr | None = None
+    """The same in a variable instead: base64 of 32 bytes, several separated by commas, newest first."""
+    master_key_command: SecretStr | None = None
+    """The same as the output of a command, for a key management service."""
     tenant: str = "default"
     """Which tenant this process works for."""
     actor: str = Field(default_factory=lambda: f"person:{_user()}")

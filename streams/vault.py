@@ -1,76 +1,24 @@
 """Keys: one data key per memory, wrapped by its tenant's key, wrapped by the master key (design.md 4).
 
 Destroying a data key makes everything sealed under it unreadable, in every copy. A missing key reads as a
-tombstone, never as an error. Erasing, rotation and a vault of its own database come later; this module is
-their seam.
+tombstone, never as an error. Erasing and a vault of its own database come later; this module is their seam.
 """
 
-import base64
-import os
-import stat
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import UUID
 
-from ..domain.errors import Misconfigured
 from . import sealing
-from .database import Database
+from .database import Connection, Database
+from .leadership import lock_number
+from .master_keys import Keyring
 
+REWRAP_PAGE = 500
+_NEW_TENANT_KEYS = lock_number("new tenant keys")
 CACHED_KEYS = 10_000
 """Data keys kept in memory per process; least recently used ones go first."""
-
-
-def load_master_key(path: Path, *, create: bool = False) -> bytes:
-    """The master key from its file, which nobody but its owner may read.
-
-    With ``create`` a missing file is made, with mode 0600, exactly once even if several processes try.
-    Raises `Misconfigured` when it is missing, readable by others, or not a key.
-    """
-    if create and not path.exists():
-        _write_master_key(path)
-    try:
-        mode = path.stat().st_mode
-        text = path.read_text()
-    except FileNotFoundError:
-        raise Misconfigured(
-            f"the master key file {path} is missing; put it back from your backup: without it nothing can be read"
-        ) from None
-    except (PermissionError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"the master key file {path} cannot be read: {type(error).__name__}") from None
-    if stat.S_IMODE(mode) & 0o077:
-        raise Misconfigured(f"the master key file {path} is open to others; run: chmod 600 '{path}'")
-    try:
-        key = base64.b64decode(text.strip(), validate=True)
-    except ValueError:
-        key = b""
-    if len(key) != sealing.KEY_BYTES:
-        raise Misconfigured(f"the master key file {path} does not hold a base64 key of 32 bytes")
-    return key
-
-
-def _write_master_key(path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    try:
-        os.write(descriptor, base64.b64encode(sealing.new_key()) + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
-    # Without this a power cut may lose the name of a key under which the database is sealed already.
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +32,9 @@ class WrappedKey:
 class Vault:
     """Gives and makes keys. One per process; safe for many tasks of one event loop."""
 
-    def __init__(self, database: Database, master_key: bytes) -> None:
+    def __init__(self, database: Database, keyring: Keyring) -> None:
         self._database = database
-        self._master = master_key
+        self.keyring = keyring
         self._tenants: dict[UUID, bytes] = {}
         self._keys: OrderedDict[tuple[UUID, UUID], bytes] = OrderedDict()
 
@@ -139,25 +87,90 @@ class Vault:
                     found[key_id] = key
         return found
 
-    async def _load_or_make_tenant_key(self, tenant: UUID) -> bytes:
-        fresh = sealing.new_key()
-        wrapped = sealing.seal(self._master, fresh, _binding(tenant, tenant))
+    def forget(self) -> None:
+        """Drop every key this process remembers."""
+        self._keys.clear()
+        self._tenants.clear()
+
+    async def rewrap_tenant_keys(self, report: Callable[[int, int], None]) -> int:
+        """Wrap every tenant's key under the newest master key; returns how many were not yet.
+
+        Runs beside everything else, goes on where one that was broken off stopped, and may run twice at once.
+        """
+        self.keyring.reload()
+        done = 0
         async with self._database.connection() as connection:
+            left = "from lethelog_vault.tenant_keys where master is distinct from %s"
+            cursor = await connection.execute(f"select count(*) {left}", (self.keyring.newest,))
+            [total] = await cursor.fetchone() or (0,)
+            report(0, total)
+            while True:
+                cursor = await connection.execute(
+                    f"select tenant, master, wrapped {left} order by tenant limit {REWRAP_PAGE}",
+                    (self.keyring.newest,),
+                )
+                rows = await cursor.fetchall()
+                if not rows:
+                    return done
+                again = [self._rewrapped(*row) for row in rows]
+                await connection.execute(
+                    # A row that another process wrapped meanwhile is as good.
+                    "update lethelog_vault.tenant_keys k set master = x.master, wrapped = x.wrapped "
+                    "from unnest(%s::uuid[], %s::bytea[], %s::bytea[], %s::bytea[]) "
+                    "x(tenant, before, master, wrapped) where k.tenant = x.tenant and k.wrapped = x.before",
+                    [list(column) for column in zip(*again, strict=True)],
+                )
+                done += len(rows)
+                report(done, max(total, done))
+
+    def _rewrapped(self, tenant: UUID, master: bytes | None, wrapped: bytes) -> tuple[UUID, bytes, bytes, bytes]:
+        binding = _binding(tenant, tenant)
+        return (tenant, wrapped, *self.keyring.wrap(self.keyring.unwrap(master, wrapped, binding), binding))
+
+    async def master_keys_in_use(self) -> dict[bytes | None, int]:
+        """Fingerprint of each master key that wraps tenants' keys, and how many."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                "select master, count(*) from lethelog_vault.tenant_keys group by master order by master"
+            )
+            return dict(await cursor.fetchall())
+
+    @asynccontextmanager
+    async def no_new_tenant_keys(self) -> AsyncGenerator[None]:
+        """While inside, no process wraps a new tenant's key, so a master key that wraps nothing may be let go."""
+        async with self._database.transaction() as connection:
+            await connection.execute("select pg_advisory_xact_lock(%s)", (_NEW_TENANT_KEYS,))
+            yield
+
+    async def _load_or_make_tenant_key(self, tenant: UUID) -> bytes:
+        async with self._database.connection() as connection:
+            row = await _read_tenant_key(connection, tenant)
+        if row is None:
+            row = await self._make_tenant_key(tenant)
+        return self.keyring.unwrap(*row, _binding(tenant, tenant))
+
+    async def _make_tenant_key(self, tenant: UUID) -> tuple[bytes | None, bytes]:
+        async with self._database.transaction() as connection:
+            await connection.execute("select pg_advisory_xact_lock_shared(%s)", (_NEW_TENANT_KEYS,))
+            # Under a key that was taken away meanwhile nobody else could open it.
+            self.keyring.reload()
+            master, wrapped = self.keyring.wrap(sealing.new_key(), _binding(tenant, tenant))
             await connection.execute(
-                "insert into lethelog_vault.tenant_keys (tenant, wrapped) values (%s, %s) on conflict do nothing",
-                (tenant, wrapped),
+                "insert into lethelog_vault.tenant_keys (tenant, master, wrapped) values (%s, %s, %s) "
+                "on conflict do nothing",
+                (tenant, master, wrapped),
             )
-            rows = await connection.execute(
-                "select wrapped from lethelog_vault.tenant_keys where tenant = %s", (tenant,)
-            )
-            row = await rows.fetchone()
+            row = await _read_tenant_key(connection, tenant)
         assert row is not None
-        try:
-            return sealing.unseal(self._master, row[0], _binding(tenant, tenant))
-        except sealing.SealBroken:
-            raise Misconfigured(
-                "the master key does not open this database's keys; it belongs to another data directory"
-            ) from None
+        return row
+
+
+async def _read_tenant_key(connection: Connection, tenant: UUID) -> tuple[bytes | None, bytes] | None:
+    cursor = await connection.execute(
+        "select master, wrapped from lethelog_vault.tenant_keys where tenant = %s", (tenant,)
+    )
+    row = await cursor.fetchone()
+    return None if row is None else (row[0], row[1])
 
 
 def _binding(tenant: UUID, key_id: UUID) -> bytes:

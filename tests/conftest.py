@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from lethelog.ops.migrations import migrate
 from lethelog.streams.database import Database
 from lethelog.streams.log import Log
+from lethelog.streams.master_keys import Keyring
 from lethelog.streams.reader import LogTail
 from lethelog.streams.vault import Vault
 
@@ -91,7 +92,7 @@ async def database(database_url: str) -> AsyncGenerator[Database]:
 
 @pytest.fixture
 def vault(database: Database) -> Vault:
-    return Vault(database, b"m" * 32)
+    return Vault(database, Keyring.of(b"m" * 32))
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from ...handlers.blocking import BackgroundLoop
 from ...streams.database import Database
 from ...streams.log import Appended, Log, Unit
+from ...streams.master_keys import Keyring
 from ...streams.vault import Vault
 from .bare import BareAppend
 from .bench import Bench
@@ -35,9 +36,9 @@ async def many_callers(bench: Bench) -> list[Row]:
         url = await stack.enter_async_context(bench.servers.database())
         stock = StockRecorder(url, CALLERS)
         stack.callback(stock.close)
-        master_key = os.urandom(32)
-        log = await stack.enter_async_context(_log(url, master_key))
-        threaded = await stack.enter_async_context(_threaded_log(url, master_key))
+        keyring = Keyring.of(os.urandom(32))
+        log = await stack.enter_async_context(_log(url, keyring))
+        threaded = await stack.enter_async_context(_threaded_log(url, keyring))
         bare = await stack.enter_async_context(BareAppend.open(url))
         writer = Writer()
 
@@ -119,7 +120,7 @@ async def _one_by_one(bench: Bench, *, page: int, turns: int, rounds: int) -> li
         url = await stack.enter_async_context(bench.servers.database())
         stock = StockRecorder(url, 1)
         stack.callback(stock.close)
-        log = await stack.enter_async_context(_log(url, os.urandom(32)))
+        log = await stack.enter_async_context(_log(url, Keyring.of(os.urandom(32))))
         writer = Writer()
 
         async def by_stock() -> float:
@@ -155,10 +156,10 @@ async def _one_by_one(bench: Bench, *, page: int, turns: int, rounds: int) -> li
 
 
 @asynccontextmanager
-async def _log(url: str, master_key: bytes) -> AsyncGenerator[Log]:
+async def _log(url: str, keyring: Keyring) -> AsyncGenerator[Log]:
     database = Database(url)
     await database.open()
-    log = Log(database, Vault(database, master_key))
+    log = Log(database, Vault(database, keyring))
     await log.open()
     try:
         yield log
@@ -168,10 +169,10 @@ async def _log(url: str, master_key: bytes) -> AsyncGenerator[Log]:
 
 
 @asynccontextmanager
-async def _threaded_log(url: str, master_key: bytes) -> AsyncGenerator[tuple[BackgroundLoop, Log]]:
+async def _threaded_log(url: str, keyring: Keyring) -> AsyncGenerator[tuple[BackgroundLoop, Log]]:
     """A log in an event loop of its own, as the blocking door has it."""
     loop = BackgroundLoop()
-    opened = _log(url, master_key)
+    opened = _log(url, keyring)
     try:
         log = await asyncio.to_thread(loop.run, opened.__aenter__())
         try:

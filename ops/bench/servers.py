@@ -21,6 +21,7 @@ from ...handlers.engine import Engine, open_engine
 from ...projections.embedders import Embedder
 from ...projections.runner import ensure_tables
 from ...streams.broker import STREAM_KINDS, BrokerSettings, close, connect, jetstream
+from ...streams.master_keys import Keyring
 from ..migrations import migrate
 from ..settings import Settings
 from .flush import flush_ms
@@ -56,7 +57,7 @@ class Servers:
     async def engine(self, embedder: Embedder) -> AsyncGenerator[Engine]:
         """An engine over a database of its own, with the tables of every read model."""
         async with self.database() as url:
-            engine = await open_engine(url, os.urandom(32), embedder)
+            engine = await open_engine(url, Keyring.of(os.urandom(32)), embedder)
             try:
                 await ensure_tables(engine.database, engine.projections)
                 yield engine

@@ -19,6 +19,7 @@ from . import (
     review,
     servers,
     settings,
+    vaulting,
     views,
     writing,
 )
@@ -89,6 +90,7 @@ servers.register(app)
 views.register(app)
 replaying.register(app)
 auditing.register(app)
+vaulting.register(app)
 settings.register(app)
 doctoring.register(app)
 parked.register(app)

@@ -114,6 +114,14 @@ def check_data_dir(settings: "Settings") -> Generator[Check]:
 
 def check_master_key(settings: "Settings", *, sealed: bool | None) -> Check:
     """Whether the key of all keys is there and is nobody else's. ``sealed``: data exist under it, if known."""
+    from ..master_keys import keys_from_file, load_keyring
+
+    if not keys_from_file(settings):
+        try:
+            load_keyring(settings)
+        except LethelogError as error:
+            return Check("master key", "fault", error.message)
+        return Check("master key", "ok", "from LETHELOG_MASTER_KEY or its command")
     path = settings.key_file
     try:
         found = path.stat()
@@ -126,10 +134,8 @@ def check_master_key(settings: "Settings", *, sealed: bool | None) -> Check:
         return Check("master key", "fault", f"{path} cannot be read: {error.strerror}")
     if stat.S_IMODE(found.st_mode) & 0o077:
         return Check("master key", "fault", f"{path} is open to others", f"Run: chmod 600 '{path}'")
-    from ...streams.vault import load_master_key
-
     try:
-        load_master_key(path)
+        load_keyring(settings)
     except LethelogError as error:
         return Check("master key", "fault", error.message)
     return Check("master key", "ok", f"{path}, mode {stat.S_IMODE(found.st_mode):04o}; keep a backup elsewhere")

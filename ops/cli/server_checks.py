@@ -209,7 +209,8 @@ async def _tenant(settings: "Settings", database: "Database", standing: Standing
     """Whether this tenant may be judged, and what waits for its reviewers."""
     from ...handlers.tenants import Tenants
     from ...streams.log import Log
-    from ...streams.vault import Vault, load_master_key
+    from ...streams.vault import Vault
+    from ..master_keys import load_keyring
 
     try:
         tenant = await tenant_id(settings, database) if standing.head is not None else None
@@ -218,7 +219,7 @@ async def _tenant(settings: "Settings", database: "Database", standing: Standing
     if tenant is None:
         yield Check("tenant", "idle", f"{settings.tenant} is made at first use")
         return
-    log = Log(database, Vault(database, load_master_key(settings.key_file)))
+    log = Log(database, Vault(database, load_keyring(settings)))
     state = await Tenants(log).get(tenant, fresh=True)
     if state.judgment:
         yield Check("tenant", "ok", f"{settings.tenant}, may be judged")

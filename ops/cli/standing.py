@@ -153,12 +153,13 @@ async def _queue(settings: "Settings", database: "Database") -> dict[str, int] |
 async def tenant_id(settings: "Settings", database: "Database") -> UUID | None:
     """The tenant's opaque id, if it was ever used here and the master key is at hand."""
     from ...streams.directory import Directory
-    from ...streams.vault import Vault, load_master_key
+    from ...streams.vault import Vault
     from ..local import INSTALLATION
+    from ..master_keys import keys_from_file, load_keyring
 
-    if not settings.key_file.exists():
+    if keys_from_file(settings) and not settings.key_file.exists():
         return None
-    vault = Vault(database, load_master_key(settings.key_file))
+    vault = Vault(database, load_keyring(settings))
     return await Directory(database, vault).find(INSTALLATION, "tenant", settings.tenant)
 
 

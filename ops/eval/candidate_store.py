@@ -29,6 +29,7 @@ from ...projections.neighbours import RefreshReport, refresh
 from ...projections.rows import MemoryRow, read_rows
 from ...projections.runner import ProjectionRunner, ensure_tables
 from ...streams.log import Appended, NewEvent, Unit
+from ...streams.master_keys import Keyring
 from ...streams.payloads import Actor, Envelope
 from .. import embedded
 from ..migrations import migrate
@@ -74,7 +75,7 @@ async def _database(superuser_url: str, embedder: Embedder) -> AsyncGenerator[En
     try:
         url = make_conninfo(superuser_url, dbname=name)
         await asyncio.to_thread(migrate, url)
-        engine = await open_engine(url, os.urandom(32), embedder)
+        engine = await open_engine(url, Keyring.of(os.urandom(32)), embedder)
         try:
             await ensure_tables(engine.database, engine.projections)
             yield engine

@@ -136,3 +136,12 @@ def cli(cli_folder: Path) -> Cli:
 def other_tenant(cli_folder: Path) -> Cli:
     """The same servers, another tenant."""
     return Cli(cli_folder)
+
+
+@pytest.fixture
+def own(cli: Cli, tmp_path: Path) -> Generator[Cli]:
+    """The command line on a data directory of the test's own, where nothing runs yet."""
+    cli.data_dir = tmp_path / "own data"
+    yield cli
+    cli("down")
+    embedded.discard(cli.data_dir)

@@ -4,21 +4,11 @@ import json
 import os
 import signal
 import time
-from collections.abc import Generator
 from pathlib import Path
 
 import psycopg
 import pytest
 from lethelog.ops import embedded
-
-
-@pytest.fixture
-def own(cli, tmp_path: Path) -> Generator:
-    """The command line on a data directory of the test's own, where nothing runs yet."""
-    cli.data_dir = tmp_path / "own data"
-    yield cli
-    cli("down")
-    embedded.discard(cli.data_dir)
 
 
 def processes_of(folder: Path) -> list[str]:

@@ -15,6 +15,7 @@ from lethelog.handlers.reviewing import Reviewing
 from lethelog.projections.embedders import open_embedder
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.streams.broker import BrokerSettings
+from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor
 
 
@@ -98,7 +99,7 @@ def clock() -> HeldClock:
 
 @pytest.fixture
 async def world(database_url: str, embedder, clock: HeldClock) -> AsyncGenerator[World]:
-    engine = await open_engine(database_url, b"m" * 32, embedder, clock=clock)
+    engine = await open_engine(database_url, Keyring.of(b"m" * 32), embedder, clock=clock)
     await ensure_tables(engine.database, engine.projections)
     caller = Caller(uuid4(), Actor("person", uuid4()))
     await engine.tenants.ensure(caller.tenant, caller.actor)

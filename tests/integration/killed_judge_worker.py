@@ -17,6 +17,7 @@ from lethelog.handlers.workers import JUDGE_POLICY
 from lethelog.projections.embedders import open_embedder
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
+from lethelog.streams.master_keys import Keyring
 from lethelog.streams.subscriptions import TaskSubscription
 from passes import ToldJudge, pass_settings, sure
 
@@ -28,7 +29,7 @@ async def main() -> None:
         if point == fatal:
             os._exit(9)
 
-    engine = await open_engine(database_url, b"m" * 32, open_embedder())
+    engine = await open_engine(database_url, Keyring.of(b"m" * 32), open_embedder())
     settings = pass_settings(ToldJudge(sure("archive")))
     worker = JudgeWorker(engine, settings, checkpoint=checkpoint)
     consumers = Consumers(BrokerSettings(broker_url, prefix), engine.log.decode)

@@ -28,6 +28,7 @@ from lethelog.projections.neighbours import RefreshReport, clear, refresh
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.projections.words import READ_CHARACTERS, SCALE, WORD, Rarity, WordCounts
 from lethelog.streams.log import Appended, NewEvent, Unit
+from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor, Envelope
 
 LATER = timedelta(days=31)
@@ -147,7 +148,7 @@ def embedder() -> Embedder:
 
 @pytest.fixture
 async def engine(database_url: str, embedder: Embedder) -> AsyncGenerator[Engine]:
-    opened = await open_engine(database_url, b"m" * 32, embedder)
+    opened = await open_engine(database_url, Keyring.of(b"m" * 32), embedder)
     await ensure_tables(opened.database, opened.projections)
     yield opened
     await opened.close()

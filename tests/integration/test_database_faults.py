@@ -30,6 +30,7 @@ from lethelog.projections.live_memory import LiveMemory
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.streams.database import Database
 from lethelog.streams.log import Appended, CommandKey, Log, NewEvent, Repeated, Unit
+from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor, Envelope
 
 from .broker_fixtures import eventually
@@ -118,7 +119,7 @@ class Open:
 
 @pytest.fixture
 async def opened(own_database: OwnDatabase, embedder) -> AsyncGenerator[Open]:
-    engine = await open_engine(own_database.url, b"m" * 32, embedder)
+    engine = await open_engine(own_database.url, Keyring.of(b"m" * 32), embedder)
     await ensure_tables(engine.database, engine.projections)
     caller = Caller(uuid4(), Actor("person", uuid4()))
     await engine.tenants.ensure(caller.tenant, caller.actor)
@@ -208,7 +209,7 @@ async def test_a_database_that_is_gone_is_a_clear_error_for_every_command_and_re
 ):
     """Nothing hangs, nothing is half-done, and everything goes on once it is back."""
     monkeypatch.setattr("lethelog.handlers.engine.Database", partial(Database, wait_seconds=0.5))
-    engine = await open_engine(own_database.url, b"m" * 32, embedder)
+    engine = await open_engine(own_database.url, Keyring.of(b"m" * 32), embedder)
     try:
         await ensure_tables(engine.database, engine.projections)
         caller = Caller(uuid4(), Actor("person", uuid4()))

@@ -21,6 +21,7 @@ from lethelog.streams.log import (
     Unit,
     VersionMoved,
 )
+from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor, Envelope
 from lethelog.streams.vault import Vault
 
@@ -181,7 +182,7 @@ async def test_a_destroyed_key_leaves_a_tombstone_and_not_an_error(
     await log.append(unit(stream))
     with psycopg.connect(database_url) as connection:
         connection.execute("delete from lethelog_vault.data_keys where key_id = %s", (stream,))
-    other = Log(database, Vault(database, b"m" * 32))
+    other = Log(database, Vault(database, Keyring.of(b"m" * 32)))
     [read] = await other.read_stream(TENANT, stream)
     assert isinstance(read.event, e.MemoryRemembered)
     assert (read.event.content, read.event.topic, read.event.tags) == (None, None, None)

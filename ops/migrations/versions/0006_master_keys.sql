@@ -1,0 +1,4 @@
+-- Which master key a tenant's key is wrapped under; null for those of the time before there could be several.
+alter table lethelog_vault.tenant_keys add column master bytea;
+-- Wrapping anew under another master key. The keys themselves never change.
+grant update (master, wrapped) on lethelog_vault.tenant_keys to lethelog_application;
