@@ -17,6 +17,7 @@ from lethelog.projections.embedders import open_embedder
 from lethelog.projections.runner import ProjectionRunner
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.database import Database
+from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor
 from lethelog.streams.reader import LogTail
 from lethelog.streams.relay import Relay
@@ -28,7 +29,7 @@ def tell(**said: Any) -> None:
 
 
 async def opened(given: dict[str, Any]) -> tuple[Engine, Caller, MemoryCommands]:
-    engine = await open_engine(given["database_url"], b"m" * 32, open_embedder())
+    engine = await open_engine(given["database_url"], Keyring.of(b"m" * 32), open_embedder())
     return engine, Caller(UUID(given["tenant"]), Actor("person", UUID(given["actor"]))), MemoryCommands(engine)
 
 
