@@ -10,13 +10,11 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from ...handlers.blocking import BackgroundLoop
-from ...streams.database import Database
-from ...streams.log import Appended, Log, Unit
-from ...streams.master_keys import Keyring
-from ...streams.vault import Vault
+from ...streams.log import Log
 from .bare import BareAppend
 from .bench import Bench
 from .callers import Driven, by_tasks, by_threads, latency
+from .loading import append, open_log
 from .rounds import Turn, alternate
 from .row import Row, Target
 from .sample import Writer
@@ -36,9 +34,9 @@ async def many_callers(bench: Bench) -> list[Row]:
         url = await stack.enter_async_context(bench.servers.database())
         stock = StockRecorder(url, CALLERS)
         stack.callback(stock.close)
-        keyring = Keyring.of(os.urandom(32))
-        log = await stack.enter_async_context(_log(url, keyring))
-        threaded = await stack.enter_async_context(_threaded_log(url, keyring))
+        master_key = os.urandom(32)
+        log = await stack.enter_async_context(open_log(url, master_key))
+        threaded = await stack.enter_async_context(_threaded_log(url, master_key))
         bare = await stack.enter_async_context(BareAppend.open(url))
         writer = Writer()
 
@@ -52,16 +50,14 @@ async def many_callers(bench: Bench) -> list[Row]:
 
         async def by_asyncio() -> float:
             texts = writer.texts(bench.pick(12_800, 3_840))
-            return keep(
-                "asyncio", await by_tasks(texts, CALLERS, lambda text: _stored(log, writer.remember(text)))
-            )
+            return keep("asyncio", await by_tasks(texts, CALLERS, lambda text: append(log, writer.remember(text))))
 
         async def by_bridge() -> float:
             texts = writer.texts(bench.pick(6_400, 2_560))
             loop, behind = threaded
 
             def once(text: str) -> None:
-                loop.run(_stored(behind, writer.remember(text)))
+                loop.run(append(behind, writer.remember(text)))
 
             return keep("threads", await by_threads(texts, CALLERS, once))
 
@@ -120,7 +116,7 @@ async def _one_by_one(bench: Bench, *, page: int, turns: int, rounds: int) -> li
         url = await stack.enter_async_context(bench.servers.database())
         stock = StockRecorder(url, 1)
         stack.callback(stock.close)
-        log = await stack.enter_async_context(_log(url, Keyring.of(os.urandom(32))))
+        log = await stack.enter_async_context(open_log(url, os.urandom(32)))
         writer = Writer()
 
         async def by_stock() -> float:
@@ -131,7 +127,7 @@ async def _one_by_one(bench: Bench, *, page: int, turns: int, rounds: int) -> li
 
         async def by_asyncio() -> float:
             texts = [writer.texts(page) for _ in range(turns)]
-            one = await by_tasks(texts, 1, lambda some: _stored(log, writer.remember(*some)))
+            one = await by_tasks(texts, 1, lambda some: append(log, writer.remember(*some)))
             driven["own"].append(one)
             return one.rate(page)
 
@@ -156,23 +152,10 @@ async def _one_by_one(bench: Bench, *, page: int, turns: int, rounds: int) -> li
 
 
 @asynccontextmanager
-async def _log(url: str, keyring: Keyring) -> AsyncGenerator[Log]:
-    database = Database(url)
-    await database.open()
-    log = Log(database, Vault(database, keyring))
-    await log.open()
-    try:
-        yield log
-    finally:
-        await log.close()
-        await database.close()
-
-
-@asynccontextmanager
-async def _threaded_log(url: str, keyring: Keyring) -> AsyncGenerator[tuple[BackgroundLoop, Log]]:
+async def _threaded_log(url: str, master_key: bytes) -> AsyncGenerator[tuple[BackgroundLoop, Log]]:
     """A log in an event loop of its own, as the blocking door has it."""
     loop = BackgroundLoop()
-    opened = _log(url, keyring)
+    opened = open_log(url, master_key)
     try:
         log = await asyncio.to_thread(loop.run, opened.__aenter__())
         try:
@@ -181,8 +164,3 @@ async def _threaded_log(url: str, keyring: Keyring) -> AsyncGenerator[tuple[Back
             await asyncio.to_thread(loop.run, opened.__aexit__(None, None, None))
     finally:
         await asyncio.to_thread(loop.close)
-
-
-async def _stored(log: Log, unit: Unit) -> None:
-    outcome = await log.append(unit)
-    assert isinstance(outcome, Appended), outcome

@@ -1,14 +1,31 @@
-"""Filling a log, for measures of what comes after it."""
+"""A log of a database, and filling it, for measures of what comes after it."""
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 
 from ...domain.events import Event, MemoryArchived
+from ...streams.database import Database
 from ...streams.log import Appended, Log, NewEvent, Unit
+from ...streams.vault import Vault
 from .sample import Writer
 
 PAGE = 500
 _LATER = 100
 """Events of a page that are about memories of the page: of five events four remember and one archives."""
+
+
+@asynccontextmanager
+async def open_log(url: str, master_key: bytes) -> AsyncGenerator[Log]:
+    """A log over a migrated database, in this event loop."""
+    database = Database(url)
+    await database.open()
+    log = Log(database, Vault(database, master_key))
+    await log.open()
+    try:
+        yield log
+    finally:
+        await log.close()
+        await database.close()
 
 
 async def load(log: Log, writer: Writer, events: int, say: Callable[[str], None] = lambda _: None) -> int:

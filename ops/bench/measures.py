@@ -1,7 +1,7 @@
 """Every measure there is, in the order they run and are shown."""
 
 from ...domain.errors import InvalidInput
-from . import append, as_of, views
+from . import append, as_of, chain, latency, views
 from .bench import Measure
 
 MEASURES: tuple[Measure, ...] = (
@@ -11,6 +11,9 @@ MEASURES: tuple[Measure, ...] = (
     Measure("catch-up", "live memory catches up with the log", views.catch_up),
     Measure("rebuild", "live memory is built anew", views.rebuild),
     Measure("as-of", "search of the past", as_of.as_of),
+    Measure("latency", "a write becomes readable and reaches a subscriber", latency.seen),
+    Measure("chain", "what the hash chain costs", chain.chain),
+    Measure("seal", "what sealing costs", chain.seal),
 )
 
 
