@@ -1,5 +1,6 @@
 """Connections to PostgreSQL: one bounded asyncio pool per process, with clear errors."""
 
+import select
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -48,7 +49,7 @@ class Database:
             reconnect_timeout=wait_seconds,
             open=False,
             max_idle=60,
-            check=AsyncConnectionPool.check_connection,
+            check=_check,
             kwargs={"autocommit": True, "connect_timeout": 10, "options": self._options},
         )
 
@@ -91,6 +92,18 @@ class Database:
 def session_options(role: str | None = APPLICATION) -> str:
     """The libpq ``options`` of a connection of the product."""
     return "-c timezone=UTC" + ("" if role is None else f" -c role={role}")
+
+
+async def _check(connection: Connection) -> None:
+    """Refuse a pooled connection whose server has gone, so that the pool gives another one.
+
+    A server that ends closes the socket, which then has something to read. Asking the server each time would be a
+    round trip more for every statement, as much as most of them take.
+    """
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    if poll.poll(0):
+        await AsyncConnectionPool.check_connection(connection)
 
 
 _OUTAGES = ("08", "53", "57", "58")

@@ -29,7 +29,7 @@ _STOCK = "the library's PostgresApplicationRecorder"
 async def many_callers(bench: Bench) -> list[Row]:
     """64 callers at once: by asyncio, by threads through the bridge, and bare."""
     driven: dict[str, list[Driven]] = {}
-    rounds = bench.pick(5, 2)
+    rounds = bench.pick(7, 3)
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(bench.servers.database())
         stock = StockRecorder(url, CALLERS)
@@ -45,15 +45,15 @@ async def many_callers(bench: Bench) -> list[Row]:
             return one.rate()
 
         async def by_stock() -> float:
-            events = stored_events(bench.pick(1_600, 640))
+            events = stored_events(bench.pick(1_600, 256))
             return keep("stock", await by_threads(events, CALLERS, lambda one: stock.append([one])))
 
         async def by_asyncio() -> float:
-            texts = writer.texts(bench.pick(12_800, 3_840))
+            texts = writer.texts(bench.pick(9_600, 1_920))
             return keep("asyncio", await by_tasks(texts, CALLERS, lambda text: append(log, writer.remember(text))))
 
         async def by_bridge() -> float:
-            texts = writer.texts(bench.pick(6_400, 2_560))
+            texts = writer.texts(bench.pick(6_400, 1_280))
             loop, behind = threaded
 
             def once(text: str) -> None:
@@ -62,7 +62,7 @@ async def many_callers(bench: Bench) -> list[Row]:
             return keep("threads", await by_threads(texts, CALLERS, once))
 
         async def by_bare() -> float:
-            units = bare.units(bench.pick(12_800, 3_840))
+            units = bare.units(bench.pick(9_600, 1_920))
             return keep("bare", await by_tasks(units, CALLERS, bare.append))
 
         subjects: dict[str, Turn] = {
@@ -102,12 +102,12 @@ async def many_callers(bench: Bench) -> list[Row]:
 
 async def one_caller(bench: Bench) -> list[Row]:
     """One caller after another: nothing to share a commit with."""
-    return await _one_by_one(bench, page=1, turns=bench.pick(400, 150), rounds=bench.pick(7, 3))
+    return await _one_by_one(bench, page=1, turns=bench.pick(150, 60), rounds=bench.pick(15, 5))
 
 
 async def pages(bench: Bench) -> list[Row]:
     """One caller with pages of 500 events."""
-    return await _one_by_one(bench, page=PAGE, turns=bench.pick(8, 4), rounds=bench.pick(7, 3))
+    return await _one_by_one(bench, page=PAGE, turns=bench.pick(4, 2), rounds=bench.pick(15, 4))
 
 
 async def _one_by_one(bench: Bench, *, page: int, turns: int, rounds: int) -> list[Row]:

@@ -22,7 +22,7 @@ from .sample import Writer, remembered
 
 async def chain(bench: Bench) -> list[Row]:
     """Append with and without the chain, and verifying it."""
-    number, rounds = bench.pick(6_400, 1_920), bench.pick(7, 2)
+    number, rounds = bench.pick(6_400, 1_280), bench.pick(9, 3)
     async with AsyncExitStack() as stack:
         chained_url = await stack.enter_async_context(bench.servers.database())
         bare_url = await stack.enter_async_context(bench.servers.database())

@@ -45,7 +45,7 @@ class _Watched:
 
 async def seen(bench: Bench) -> list[Row]:
     """Write to readable and append to subscriber, of the same writes."""
-    writes = RATE * bench.pick(20, 4)
+    writes = RATE * bench.pick(20, 3)
     watched = _Watched()
     async with AsyncExitStack() as stack:
         embedder = stack.enter_context(await asyncio.to_thread(open_embedder))

@@ -27,7 +27,7 @@ _TABLES = "copied"
 
 async def catch_up(bench: Bench) -> list[Row]:
     """A backlog into live memory, against the library's ProjectionRunner with the same table."""
-    backlog, stock_backlog = bench.pick(20_000, 4_000), bench.pick(1_000, 250)
+    backlog, stock_backlog = bench.pick(20_000, 3_000), bench.pick(1_000, 200)
     rounds = bench.pick(5, 2)
     async with bench.servers.engine(NoVectors()) as engine:
         await _make_stock_table(engine)
@@ -70,7 +70,7 @@ async def catch_up(bench: Bench) -> list[Row]:
 
 async def rebuild(bench: Bench) -> list[Row]:
     """Live memory from position 0, against a binary COPY of the rows it makes."""
-    events = bench.pick(100_000, 10_000)
+    events = bench.pick(100_000, 6_000)
     rounds = bench.pick(3, 2)
     async with bench.servers.engine(NoVectors()) as engine:
         await load(engine.log, Writer(), events, bench.say)

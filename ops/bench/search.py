@@ -1,0 +1,248 @@
+"""Search in tenants of every size, against the best plan that bare pgvector has for that tenant.
+
+Vectors only, ten results, over one table of live memory. Recall is held against comparing every vector. The bare
+table has nothing but tenant, id, liveness and vector, and its plans are given the tenant's size for free: an exact
+scan over the tenant's rows, and for the largest an index of that tenant alone. Row-level security does not exist
+yet on either side.
+"""
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any
+from uuid import UUID, uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...domain.ranking import Weights
+from ...handlers.engine import Engine
+from ...projections.as_of import AsOf
+from ...projections.embedders import Embedder
+from ...projections.embedders.port import Vectors
+from ...projections.filters import MemoryFilter
+from ...projections.generations import HOME
+from ...streams.database import Connection
+from .bench import Bench
+from .row import Row, Target
+from .servers import Servers
+
+DIMENSIONS = 256
+LIMIT = 10
+_VECTORS_ONLY = Weights(text=0.0, recency=0.0, vector=1.0, topic=0.0)
+_FULL = (50_000, *[1_000] * 30, *[400] * 40, *[50] * 29, 2_550)
+_QUICK = (2_500, *[400] * 3, *[50] * 6)
+_ARCHIVED = 10
+"""Every so many-th memory is archived, so that the filter is one."""
+_CLUSTERS = 2_000
+_SPREAD = 0.6
+_COLUMNS = (
+    "tenant, memory_id, version, state_version, position, memory_type, scope, topic, content, tags, producer, "
+    "trust, core, pinned, verified, occurred_at, recorded_at, fresh_at, derived_from, archived, suppressed, refuted, "
+    "quarantined, embedding, embedding_model"
+)
+_EXACT = (
+    "select id from (select id, embedding from bare.memory where tenant = %(tenant)s and live offset 0) bounded "
+    "order by embedding operator(public.<=>) %(vector)s::public.halfvec limit 10"
+)
+_INDEXED = (
+    "select id from bare.memory where tenant = '{tenant}' and live "
+    "order by embedding operator(public.<=>) %(vector)s::public.halfvec limit 10"
+)
+
+
+class Clustered(Embedder):
+    """Gives the vectors that were drawn for the queries, by their number."""
+
+    model = "clustered"
+    dimensions = DIMENSIONS
+
+    def __init__(self) -> None:
+        self._chance = np.random.default_rng(7)
+        self._centres = self._chance.standard_normal((_CLUSTERS, DIMENSIONS)).astype(np.float32)
+        self.queries = self.draw(100)
+
+    def draw(self, number: int) -> Vectors:
+        """Unit vectors around the centres."""
+        drawn = self._centres[self._chance.integers(0, _CLUSTERS, number)]
+        drawn = drawn + _SPREAD * self._chance.standard_normal((number, DIMENSIONS)).astype(np.float32)
+        lengths: NDArray[np.float32] = np.linalg.norm(drawn, axis=1, keepdims=True)
+        return (drawn / lengths).astype(np.float32)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return np.stack([self.queries[int(text)] for text in texts])
+
+
+@dataclass(frozen=True, slots=True)
+class _Tenant:
+    id: UUID
+    size: int
+    largest: bool
+
+
+async def tenants(bench: Bench) -> list[Row]:
+    """Tenants of four sizes in one table."""
+    sizes = bench.pick(_FULL, _QUICK)
+    times = bench.pick(60, 15)
+    embedder = Clustered()
+    async with _filled(bench.servers, embedder, sizes, bench) as (engine, everybody):
+        chosen = [next(one for one in everybody if one.size == size) for size in sorted({*sizes} - {2_550})]
+        rows: list[Row] = []
+        for tenant in chosen:
+            bench.say(f"searching among {tenant.size:,}")
+            rows += await _tenant(engine, embedder, tenant, times, len(everybody), sum(sizes))
+    return rows
+
+
+async def _tenant(
+    engine: Engine, embedder: Clustered, tenant: _Tenant, times: int, tenants: int, total: int
+) -> list[Row]:
+    matching = MemoryFilter(tenant=tenant.id, as_of=AsOf(datetime.now(UTC)))
+    own: list[float] = []
+    found: list[float] = []
+    plans: dict[str, list[float]] = {}
+    plans_found: dict[str, list[float]] = {}
+    async with engine.database.connection() as connection:
+        for number in range(-3, times):
+            query = str(number % len(embedder.queries))
+            vector = _text(embedder.queries[int(query)])
+            exact, _ = await _bare(connection, _EXACT, tenant, vector)
+            began = time.perf_counter()
+            hits = await engine.search.search(query, matching, LIMIT, _VECTORS_ONLY)
+            taken = time.perf_counter() - began
+            for plan, (statement, settings) in _plans(tenant).items():
+                ids, seconds = await _bare(connection, statement, tenant, vector, settings)
+                if number >= 0:
+                    plans.setdefault(plan, []).append(seconds)
+                    plans_found.setdefault(plan, []).append(_share(ids, exact))
+            if number >= 0:
+                own.append(taken)
+                found.append(_share([hit.row.memory_id for hit in hits], exact))
+    good = [plan for plan, recall in plans_found.items() if sum(recall) / len(recall) >= 0.99]
+    best = min(good, key=lambda plan: median(plans[plan]))
+    name = f"search.{tenant.size}"
+    says = f"10 nearest in a tenant of {tenant.size:,} among {tenants} tenants with {total:,} memories"
+    return [
+        Row(
+            name=name,
+            figure=1e3 * median(own),
+            unit="ms",
+            says=f"p50, {says}: search as the product does it, with the whole rows; without row-level security",
+            baseline=1e3 * median(plans[best]),
+            against=f"bare pgvector, ids only, {best}",
+            target=Target("at most", 1.5),
+            n=times,
+            detail={f"{plan}, p50 ms": round(1e3 * median(taken), 2) for plan, taken in plans.items()},
+        ),
+        Row(
+            name=f"{name}.recall",
+            figure=sum(found) / len(found),
+            unit="",
+            says=f"share of the {says} that search finds",
+            against="comparing every vector",
+            target=Target("at least", 0.99, of="figure"),
+            n=times,
+        ),
+    ]
+
+
+def _plans(tenant: _Tenant) -> dict[str, tuple[str, tuple[str, ...]]]:
+    plans: dict[str, tuple[str, tuple[str, ...]]] = {"exact over the tenant's rows": (_EXACT, ())}
+    if tenant.largest:
+        indexed = _INDEXED.format(tenant=tenant.id)
+        for wide in (100, 200, 400):
+            plans[f"an index of this tenant alone, ef {wide}"] = (indexed, (f"set local hnsw.ef_search = {wide}",))
+    return plans
+
+
+async def _bare(
+    connection: Connection, statement: str, tenant: _Tenant, vector: str, settings: Sequence[str] = ()
+) -> tuple[list[UUID], float]:
+    async with connection.transaction():
+        for setting in settings:
+            await connection.execute(setting)
+        began = time.perf_counter()
+        cursor = await connection.execute(statement, {"tenant": tenant.id, "vector": vector})
+        ids = [row[0] for row in await cursor.fetchall()]
+        return ids, time.perf_counter() - began
+
+
+def _share(found: Sequence[UUID], exact: Sequence[UUID]) -> float:
+    return len({*found} & {*exact}) / max(1, len(exact))
+
+
+@asynccontextmanager
+async def _filled(
+    servers: Servers, embedder: Clustered, sizes: Sequence[int], bench: Bench
+) -> AsyncGenerator[tuple[Engine, list[_Tenant]]]:
+    async with servers.engine(embedder) as engine:
+        everybody = [_Tenant(uuid4(), size, size == max(sizes)) for size in sizes]
+        bench.say(f"loading {sum(sizes):,} vectors")
+        async with engine.database.connection() as connection:
+            await _drop_indexes(connection, engine)
+            await _load(connection, embedder, everybody)
+            bench.say("building the indexes")
+            await connection.execute("set maintenance_work_mem = '1GB'")
+            await engine.live_memory.create_indexes(connection, HOME)
+            await _make_bare(connection, everybody)
+            await connection.execute(f"vacuum analyze {HOME}.live_memory, bare.memory")
+        yield engine, everybody
+
+
+async def _drop_indexes(connection: Connection, engine: Engine) -> None:
+    cursor = await connection.execute(
+        "select c.relname from pg_index i join pg_class c on c.oid = i.indexrelid "
+        "where not i.indisprimary and i.indrelid = any(%s::regclass[])",
+        ([f"{HOME}.{table}" for table in engine.live_memory.tables],),
+    )
+    for (index,) in await cursor.fetchall():
+        await connection.execute(f"drop index {HOME}.{index}")
+
+
+async def _load(connection: Connection, embedder: Clustered, everybody: Sequence[_Tenant]) -> None:
+    """Rows of all tenants, mixed as time mixes them."""
+    owners = np.repeat(np.arange(len(everybody)), [one.size for one in everybody])
+    np.random.default_rng(11).shuffle(owners)
+    vectors = embedder.draw(len(owners))
+    now = datetime.now(UTC)
+    statement = f"copy {HOME}.live_memory ({_COLUMNS}) from stdin"
+    async with connection.cursor().copy(statement.encode()) as copy:
+        for number, owner in enumerate(owners.tolist(), 1):
+            row: tuple[Any, ...] = (
+                *(everybody[owner].id, uuid4(), 1, 1, number, "fact", "personal", f"memory {number}"),
+                *(
+                    f"the text of memory {number}",
+                    "[]",
+                    "agent",
+                    "agent",
+                    False,
+                    False,
+                    False,
+                    now,
+                    now,
+                    now,
+                    "[]",
+                ),
+                *(number % _ARCHIVED == 0, False, False, False, _text(vectors[number - 1]), embedder.model),
+            )
+            await copy.write_row(row)
+
+
+async def _make_bare(connection: Connection, everybody: Sequence[_Tenant]) -> None:
+    largest = next(one for one in everybody if one.largest)
+    for statement in (
+        "create schema bare",
+        "create table bare.memory as select tenant, memory_id id, not archived live, embedding "
+        f"from {HOME}.live_memory",
+        "create index on bare.memory (tenant)",
+        "create index on bare.memory using hnsw (embedding public.halfvec_cosine_ops) "
+        f"where tenant = '{largest.id}' and live",
+    ):
+        await connection.execute(statement)
+
+
+def _text(vector: NDArray[np.float32]) -> str:
+    return str(np.round(vector, 4).astype(np.float64).round(4).tolist())
