@@ -128,10 +128,12 @@ async def _verify(url: str) -> tuple[int, float]:
     return found.events, taken
 
 
-_HASH = "sha256(int8send(n.p)"
-_END_OF_HASH = "|| n.body) hash"
-_ROOT = "insert into lethelog.roots (position, chain)\n        select max(g.p), sha256("
-_END_OF_ROOT = "returning position, chain"
+_CHAIN = {
+    ("sha256(int8send(n.p)", "|| n.body)"): "''::bytea",
+    ("sha256(before || string_agg", "order by g.p))"): "before",
+    ("insert into lethelog.roots", ";"): "",
+}
+"""What makes the chain in the append function, from its beginning to its end, and what stands there without it."""
 
 
 def _unchain(url: str) -> None:
@@ -140,19 +142,10 @@ def _unchain(url: str) -> None:
         row = connection.execute("select pg_get_functiondef('lethelog.append'::regproc)").fetchone()
         assert row is not None
         text: str = row[0]
-        text = _without(text, _HASH, _END_OF_HASH, "''::bytea hash")
-        text = _without(
-            text,
-            _ROOT,
-            _END_OF_ROOT,
-            "select max(g.p) as position, before as chain from good g having count(*) > 0",
-        )
+        for (start, end), instead in _CHAIN.items():
+            before, found, rest = text.partition(start)
+            _, closed, after = rest.partition(end)
+            if not found or not closed:
+                raise AssertionError("the append function is not as this measure knows it; bring it up to date")
+            text = before + instead + after
         connection.execute(text.encode())
-
-
-def _without(text: str, start: str, end: str, instead: str) -> str:
-    before, found, rest = text.partition(start)
-    _, closed, after = rest.partition(end)
-    if not found or not closed:
-        raise AssertionError("the append function is not as this measure knows it; bring the measure up to date")
-    return before + instead + after

@@ -41,8 +41,8 @@ _CLUSTERS = 2_000
 _SPREAD = 0.6
 _COLUMNS = (
     "tenant, memory_id, version, state_version, position, memory_type, scope, topic, content, tags, producer, "
-    "trust, core, pinned, verified, occurred_at, recorded_at, fresh_at, derived_from, archived, suppressed, refuted, "
-    "quarantined, embedding, embedding_model"
+    "trust, core, pinned, verified, occurred_at, recorded_at, fresh_at, derived_from, archived, suppressed, "
+    "refuted, quarantined, embedding, embedding_model"
 )
 _EXACT = (
     "select id from (select id, embedding from bare.memory where tenant = %(tenant)s and live offset 0) bounded "

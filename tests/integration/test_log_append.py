@@ -261,11 +261,13 @@ async def test_f42_a_tailing_reader_sees_every_position_once_and_in_order_while_
             writer.start()
         while len(seen) < 8 * per_writer:
             last = seen[-1] if seen else 0
+            # Before the read: what a writer committed last must still be read.
+            all_done = not any(writer.is_alive() for writer in writers)
             rows = reader.execute(
                 "select position from lethelog.events where position > %s order by position", (last,)
             )
             seen += [position for (position,) in rows.fetchall()]
-            if not any(writer.is_alive() for writer in writers) and not rows.rowcount:
+            if all_done and not rows.rowcount:
                 break
     for writer in writers:
         writer.join()

@@ -1,4 +1,4 @@
-"""The append function, cheaper for calls of many units."""
+"""The append function at a lower price, for calls of one unit and of many."""
 
 from pathlib import Path
 
