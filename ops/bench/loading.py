@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from ...domain.events import Event, MemoryArchived
 from ...streams.database import Database
 from ...streams.log import Appended, Log, NewEvent, Unit
+from ...streams.master_keys import Keyring
 from ...streams.vault import Vault
 from .sample import Writer
 
@@ -19,7 +20,7 @@ async def open_log(url: str, master_key: bytes) -> AsyncGenerator[Log]:
     """A log over a migrated database, in this event loop."""
     database = Database(url)
     await database.open()
-    log = Log(database, Vault(database, master_key))
+    log = Log(database, Vault(database, Keyring.of(master_key)))
     await log.open()
     try:
         yield log
