@@ -14,6 +14,8 @@ from functools import cache
 from typing import Any, Literal
 from uuid import UUID
 
+from pydantic_core import from_json
+
 from ..domain.errors import LethelogError
 from ..domain.events import Event, event_class
 from ..domain.upcasters import upcast
@@ -154,7 +156,7 @@ def split(body: bytes) -> Body:
         raise UnreadableEvent("not an event body of a format this version knows")
     end = 5 + int.from_bytes(body[1:5], "big")
     with _damage("the header of an event body is damaged"):
-        header = json.loads(body[5:end])
+        header = from_json(body[5:end])
         if not isinstance(header["d"], dict) or not isinstance(header["s"], int):
             raise ValueError
         parts: list[tuple[UUID, bytes]] = []
@@ -223,6 +225,6 @@ def decode_event(
             if key is None:
                 continue
             opened = sealing.unseal(key, part, sealing.event_binding(tenant, stream, version, name, key_id))
-            fields.update(json.loads(opened))
+            fields.update(from_json(opened))
         fields = upcast(name, schema, fields, present=cls.SCHEMA)
         return cls.model_validate(fields)
