@@ -5,18 +5,14 @@ Handlers know nothing of the broker. Several processes with the same subscriptio
 
 import asyncio
 import contextlib
-import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import nats.errors
-from faststream import AckPolicy
-from faststream.nats import JStream, NatsBroker, PullSub
-from faststream.nats.message import NatsMessage
-from faststream.nats.subscriber.usecases import PullStreamSubscriber
+from faststream.nats import NatsBroker
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
@@ -25,6 +21,7 @@ from nats.js.api import ConsumerInfo
 from ..domain.errors import LethelogError, Unavailable
 from . import cloudevents, parking
 from . import parked as parked_messages
+from .binding import bind
 from .broker import (
     BrokerSettings,
     close,
@@ -33,28 +30,20 @@ from .broker import (
     keep_reconnecting,
     translated,
 )
-from .delivery import DeliveryRule, Park, Terms
+from .delivery import DeliveryRule, Terms
 from .ending import end
 from .pull import PatientPull
 from .sequences import Sequences
-from .subscriptions import EventHandler, Subscription, TaskSubscription, durables_of
-from .tasks import Task
+from .subscriptions import Subscription, TaskSubscription, durables_of
 from .topology import Durable, Topology
 
-PULL_SECONDS = 1.0
-"""How long one request for a message waits. Also how late a worker notices that the broker is back."""
 CHECK_SECONDS = 5.0
 """How often durables are compared with what they should be; at once when a worker meets trouble."""
 _LOST_SECONDS = 10.0
 """After this long without the broker a connection is made anew, since a client may have given up reconnecting."""
-RETRY_WORKERS = 4
-"""Events of one subscription that are tried again at the same time in one process, at most."""
 _STALLED_AFTER = 3
 _LONGEST_PAUSE = 5.0
 _LOG = logging.getLogger(__name__)
-
-
-Handler = Callable[[NatsMessage], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +175,11 @@ class Consumers:
             graceful_timeout=self._grace,
             middlewares=[self._rule],
         )
-        subscribers = [one for subscription in self._subscriptions for one in self._bind(broker, subscription)]
+        subscribers = [
+            one
+            for subscription in self._subscriptions
+            for one in bind(broker, self._settings, subscription, self._decode)
+        ]
         with translated():
             async with asyncio.timeout(self._settings.answer_timeout * 2):
                 await broker.connect()
@@ -200,59 +193,6 @@ class Consumers:
         self._trouble.clear()
         self._stalled = 0
         self.problem = None
-
-    def _bind(self, broker: NatsBroker, subscription: Subscription) -> list[PullStreamSubscriber]:
-        """FastStream subscribers, one per worker, that ask their durable for one message at a time.
-
-        So no message waits in a buffer while its ack_wait runs (F43), and a slow one holds up one worker only:
-        ``batch_size=N`` waits for all N before it asks again, and ``max_workers=N`` takes more than N.
-        """
-        bound: list[PullStreamSubscriber] = []
-        handlers = self._handlers(subscription)
-        for durable, handler in zip(durables_of(subscription, self._settings), handlers, strict=True):
-            workers = subscription.concurrency
-            if durable.stream == "retries":
-                workers = min(workers, RETRY_WORKERS)
-            for _ in range(workers):
-                subscriber = broker.subscriber(
-                    durable.filter_subjects[0],
-                    stream=JStream(self._settings.stream(durable.stream), declare=False),
-                    durable=durable.name,
-                    pull_sub=PullSub(batch_size=1, timeout=PULL_SECONDS),
-                    ack_policy=AckPolicy.MANUAL,
-                    no_reply=True,
-                    decoder=_undecoded,
-                )
-                assert isinstance(subscriber, PullStreamSubscriber)
-                subscriber(handler)
-                bound.append(subscriber)
-        return bound
-
-    def _handlers(self, subscription: Subscription) -> list[Handler]:
-        """One for each of the subscription's durables."""
-        if isinstance(subscription, TaskSubscription):
-            handle = subscription.handler
-
-            async def handle_task(message: NatsMessage) -> None:
-                await handle(_task(subscription.queue, message))
-
-            return [handle_task]
-        # With one delivery open at a time the handler runs one at a time, also for one that comes again.
-        one_at_a_time = asyncio.Lock() if subscription.max_ack_pending == 1 else contextlib.nullcontext()
-        handlers = (subscription.handler, subscription.again or subscription.handler)
-        return [self._event_handler(one, subscription.unknown, one_at_a_time) for one in handlers]
-
-    def _event_handler(
-        self, handle: EventHandler, unknown: str, turn: contextlib.AbstractAsyncContextManager[None]
-    ) -> Handler:
-        async def handle_event(message: NatsMessage) -> None:
-            event = await cloudevents.open_message(message.raw_message.data, self._decode)
-            if event.event is None and unknown == "park":
-                raise Park("UnknownEvent")
-            async with turn:
-                await handle(event)
-
-        return handle_event
 
     async def _look(self) -> None:
         self._trouble.set()
@@ -339,16 +279,3 @@ class Consumers:
         # Draining needs a connection; without one the client would go on reconnecting for ever.
         if client is not None and not client.is_closed:
             await close(client)
-
-
-async def _undecoded(message: NatsMessage) -> NatsMessage:
-    return message
-
-
-def _task(queue: str, message: NatsMessage) -> Task:
-    raw = message.raw_message
-    try:
-        body = dict(json.loads(raw.data))
-    except (ValueError, TypeError):
-        raise Park("UnreadableTask") from None
-    return Task(queue, parking.task_id(raw).removeprefix(f"{queue}:"), body, raw.metadata.num_delivered)

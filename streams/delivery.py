@@ -24,6 +24,8 @@ from .payloads import UnreadableEvent
 from .sequences import Sequences, Turn
 
 _LOG = logging.getLogger(__name__)
+RENEWED = 100
+"""Deliveries after which a message that waits to be tried again is put there anew."""
 _REMEMBERED = 10_000
 """Messages whose failures are counted at the same time; the oldest count is dropped first."""
 
@@ -155,12 +157,15 @@ class DeliveryRule:
             case "held_already":
                 delivery.turn.goes_on = True
                 await self._settle(delivery.message, "repeated", delivery.message.ack)
+            case "later" if delivery.turn.of_retry and _deliveries(delivery) >= RENEWED:
+                # A new message, so that what only waits never seems to be one that ends its processes.
+                await self._move(delivery, "put_off", self._failures_of(delivery), delivery.turn.delay)
             case "later":
                 await self._put_off(delivery, delivery.turn.delay)
 
     async def _run(self, delivery: "_Delivery", work: Callable[[], Awaitable[object]]) -> None:
         message, policy = delivery.message, delivery.terms.policy
-        if message.raw_message.metadata.num_delivered > policy.most_deliveries:
+        if _deliveries(delivery) > policy.most_deliveries:
             await self._set_aside(delivery, "TooManyDeliveries")
             return
         try:
@@ -206,7 +211,12 @@ class DeliveryRule:
         delivery.turn.goes_on = True
         if delivery.terms.in_place or delivery.turn.of_retry:
             await self._settle(message, outcome, lambda: message.nack(delay=delay))
-            return
+        else:
+            await self._move(delivery, outcome, failures, delay)
+
+    async def _move(self, delivery: "_Delivery", outcome: str, failures: int, delay: float) -> None:
+        message = delivery.message
+        delivery.turn.goes_on = True
         try:
             await self._elsewhere.retry_later(message.raw_message, failures, delay)
         except Unavailable:
@@ -292,6 +302,10 @@ async def _kept_alive(message: NatsMessage, every: float | None) -> AsyncGenerat
     finally:
         if task is not None:
             task.cancel()
+
+
+def _deliveries(delivery: _Delivery) -> int:
+    return delivery.message.raw_message.metadata.num_delivered
 
 
 def _identity(message: Msg) -> tuple[str, str, int]:

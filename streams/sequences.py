@@ -29,7 +29,7 @@ Kind = Literal["now", "later", "after_retried", "after_parked", "held_already"]
 _LOOK_BACK = 64
 """Events of the same shard that are looked at; behind more of them an event is put off without knowing."""
 _REMEMBERED = 10_000
-_SHORTEST_WAIT, _LONGEST_WAIT = 0.05, 5.0
+_SHORTEST_WAIT, _LONGEST_WAIT = 0.05, 2.0
 
 
 @dataclass(slots=True)
