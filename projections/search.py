@@ -1,11 +1,12 @@
 """Search over live memory: legs gather candidates, the fusion ranks them (behaviour.md 1.11).
 
 The vector leg is exact for whoever has few rows under the filter and uses the HNSW index above that: an
-index scan under a narrow filter silently returns next to nothing (engine-notes 7).
+index scan under a narrow filter silently returns next to nothing (engine-notes 7). What is few is the planner's
+guess; an index that brings too little is not believed.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -18,8 +19,8 @@ from .filters import MemoryFilter
 from .generations import read_models
 from .rows import MEMORY_COLUMNS, MemoryRow, memory_row
 
-EXACT_UP_TO = 50_000
-"""Rows under the filter up to which every vector is compared: some 30 ms at most, and nothing is missed."""
+EXACT_UP_TO = 10_000
+"""Rows under the filter up to which every vector is compared, and nothing is missed."""
 INDEX_SHARE = 0.25
 """Share of the whole table from which on the index is used above that: under a narrower filter it misses much."""
 HNSW_EF_SEARCH = 400
@@ -109,47 +110,56 @@ class Search:
             "pool": pool,
             "model": self._embedder.model,
         }
+        nearest: dict[UUID, float] = {}
+        # The present first: a state that becomes a past one between the two is then met twice, and never missed.
+        for table, source in matching.as_of.tables.items():
+            nearest |= await self._nearest(connection, matching, table, source, values)
+        best = sorted(nearest.items(), key=lambda one: (one[1], one[0]))[:pool]
+        return {memory_id for memory_id, _ in best}
+
+    async def _nearest(
+        self, connection: Connection, matching: MemoryFilter, table: str, source: str, values: Mapping[str, Any]
+    ) -> dict[UUID, float]:
+        """The nearest rows of one table with their distances, as many as the pool holds."""
         # Vectors of another model are never compared, not even in the moment of a rebuild (F40).
         where = f"{matching.where()} and embedding_model = %(model)s"
-        distance = f"{_DISTANCE} as distance"
-        parts: list[str] = []
-        for table, source in matching.as_of.tables.items():
-            if await self._exact(connection, matching, table, source):
-                # The fence keeps the planner from answering a filtered query out of the vector index.
-                bounded = f"select memory_id, embedding from {source} where {where} offset 0"
-                parts.append(
-                    f"(select memory_id, {distance} from ({bounded}) bounded "
-                    f"order by {_DISTANCE}, memory_id limit %(pool)s)"
-                )
-            else:
-                await _scan_index_far(connection)
-                parts.append(
-                    f"(select memory_id, {distance} from {source} where {where} "
-                    f"order by {_DISTANCE} limit %(pool)s)"
-                )
+        if not await self._few(connection, matching, table, source):
+            await connection.execute(f"set local hnsw.ef_search = {HNSW_EF_SEARCH}")
+            await connection.execute("set local hnsw.iterative_scan = strict_order")
+            await connection.execute(f"set local hnsw.max_scan_tuples = {HNSW_MAX_SCAN_TUPLES}")
+            cursor = await connection.execute(
+                f"select memory_id, {_DISTANCE} from {source} where {where} order by {_DISTANCE} limit %(pool)s",
+                values,
+            )
+            found = dict(await cursor.fetchall())
+            if len(found) == values["pool"]:
+                return found
+            # The index gave up early, or there are fewer than was thought.
+        # The fence keeps the planner from answering a filtered query out of the vector index.
+        bounded = f"select memory_id, embedding from {source} where {where} offset 0"
         cursor = await connection.execute(
-            f"select memory_id from ({' union all '.join(parts)}) nearest "
+            f"select memory_id, {_DISTANCE} as distance from ({bounded}) bounded "
             "order by distance, memory_id limit %(pool)s",
             values,
         )
-        return {memory_id for (memory_id,) in await cursor.fetchall()}
+        return dict(await cursor.fetchall())
 
-    async def _exact(self, connection: Connection, matching: MemoryFilter, table: str, source: str) -> bool:
-        """Whether to compare every vector under the filter: they are few, or a small share of the table."""
+    async def _few(self, connection: Connection, matching: MemoryFilter, table: str, source: str) -> bool:
+        """Whether to compare every vector under the filter: they are few, or a small share of the table.
+
+        The planner's guess, since counting takes many times as long as the search.
+        """
         cursor = await connection.execute(
-            f"select count(*) from (select 1 from {source} where {matching.where()} limit %(bound)s) bounded",
-            {**matching.values(), "bound": self._exact_up_to + 1},
-        )
-        counted = await cursor.fetchone()
-        if counted is None or counted[0] <= self._exact_up_to:
-            return True
-        cursor = await connection.execute(
-            f"select (select count(*) from {source} where {matching.where()}) "
-            f"< %(share)s * (select reltuples from pg_class where oid = '{table}'::regclass)",
-            {**matching.values(), "share": self._index_share},
+            f"explain (format json) select from {source} where {matching.where()}", matching.values()
         )
         row = await cursor.fetchone()
-        return row is not None and bool(row[0])
+        assert row is not None
+        rows: float = row[0][0]["Plan"]["Plan Rows"]
+        if rows <= self._exact_up_to:
+            return True
+        cursor = await connection.execute("select reltuples from pg_class where oid = %s::regclass", (table,))
+        row = await cursor.fetchone()
+        return row is not None and rows < self._index_share * row[0]
 
     async def _topic_leg(self, connection: Connection, query: str, matching: MemoryFilter, pool: int) -> set[UUID]:
         cursor = await connection.execute(
@@ -176,10 +186,3 @@ class Search:
             },
         )
         return [(memory_row(row), row[-2], row[-1]) for row in await cursor.fetchall()]
-
-
-async def _scan_index_far(connection: Connection) -> None:
-    """Let the vector index go on until enough rows are found that the filter keeps."""
-    await connection.execute(f"set local hnsw.ef_search = {HNSW_EF_SEARCH}")
-    await connection.execute("set local hnsw.iterative_scan = strict_order")
-    await connection.execute(f"set local hnsw.max_scan_tuples = {HNSW_MAX_SCAN_TUPLES}")

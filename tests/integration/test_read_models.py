@@ -239,6 +239,46 @@ async def test_search_finds_the_same_by_the_index_as_by_comparing_everything(wor
     assert exact == indexed
 
 
+async def test_an_index_that_brings_too_little_is_not_believed(world, database_url, monkeypatch):
+    """engine-notes 7: under another tenant's many rows it gives up early, and says nothing."""
+    from lethelog.projections import search as searching
+    from lethelog.streams.database import Database
+
+    other = await world.another_caller()
+    for n in range(60):
+        await world.remember(f"service {n} runs in region {n % 7}")
+        for m in range(2):
+            said = {"topic": "t", "content": f"service {n}.{m} runs in region {n % 7}"}
+            await world.commands.remember(other, said)
+    await world.catch_up()
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("analyze lethelog_views.live_memory")
+        for setting in ("enable_sort", "enable_seqscan", "enable_bitmapscan"):
+            connection.execute(
+                f"do $$ begin execute format('alter database %I set {setting} = off', current_database()); end $$"
+            )
+    query = {"query": "which service runs in region 3", "limit": 10}
+    exact = (await world.reading.search(world.caller, query)).hits
+    monkeypatch.setattr(searching, "HNSW_EF_SEARCH", 1)
+    monkeypatch.setattr(searching, "HNSW_MAX_SCAN_TUPLES", 1)
+    planned = Database(database_url)
+    await planned.open()
+    indexed = searching.Search(planned, world.engine.embedder, exact_up_to=0, index_share=0.0)
+    asked: list[str] = []
+    original = searching.Connection.execute
+
+    async def noted(connection, statement, *values, **more):
+        asked.append(statement)
+        return await original(connection, statement, *values, **more)
+
+    monkeypatch.setattr(searching.Connection, "execute", noted)
+    world.reading._search = indexed
+    assert (await world.reading.search(world.caller, query)).hits == exact and len(exact) == 10
+    await planned.close()
+    assert [statement for statement in asked if "hnsw.iterative_scan" in statement]
+    assert [statement for statement in asked if "offset 0" in statement], "it believed the index"
+
+
 async def test_a_small_tenant_in_a_large_table_is_searched_exactly(world):
     """The index is not asked where the filter keeps a small share of the table."""
     from lethelog.projections.search import Search
@@ -252,7 +292,7 @@ async def test_a_small_tenant_in_a_large_table_is_searched_exactly(world):
         from lethelog.projections.filters import MemoryFilter
 
         present = MemoryFilter(world.caller.tenant, AsOf(world.clock.now))
-        assert await search._exact(connection, present, "live_memory", "live_memory")
+        assert await search._few(connection, present, "live_memory", "live_memory")
     assert await world.search("lonely note") == [first]
 
 
