@@ -116,38 +116,42 @@ def evolve(state: Memory | None, event: e.Event, *, stream: UUID, version: int, 
         return _remembered(event, stream, version, recorded_at)
     if state is None:
         raise ValueError(f"stream {stream} does not begin with memory.remembered")
-    state = replace(state, version=version)
-    moved = replace(state, state_version=state.state_version + 1)
-    # Never back: a memory may have been said a moment ahead of the log's clock.
-    fresh_at = max(state.fresh_at, recorded_at)
+    changes = {"version": version, "state_version": state.state_version + 1, **_changes(state, event, recorded_at)}
+    return replace(state, **changes)
+
+
+def _changes(state: Memory, event: e.Event, recorded_at: datetime) -> dict[str, Any]:
+    """What an event changes. The state version moves unless it says otherwise."""
     match event:
         case e.MemorySuperseded():
             held_until = max(state.begins, event.held_until or recorded_at)
-            return replace(moved, successor=event.successor, edge=event.edge, held_until=held_until)
+            return {"successor": event.successor, "edge": event.edge, "held_until": held_until}
         case e.MemoryMoved():
-            return replace(moved, scope=event.scope, project=event.project, tags=event.tags, fresh_at=fresh_at)
+            # Never back: a memory may have been said a moment ahead of the log's clock.
+            fresh_at = max(state.fresh_at, recorded_at)
+            return {"scope": event.scope, "project": event.project, "tags": event.tags, "fresh_at": fresh_at}
         case e.MemoryReaffirmed():
-            return replace(state, fresh_at=fresh_at)
+            return {"fresh_at": max(state.fresh_at, recorded_at), "state_version": state.state_version}
         case e.MemoryArchived():
-            return replace(moved, archived=True)
+            return {"archived": True}
         case e.MemoryRestored():
-            return replace(moved, archived=False, suppressed=False)
+            return {"archived": False, "suppressed": False}
         case e.MemorySuppressed():
-            return replace(moved, suppressed=True)
+            return {"suppressed": True}
         case e.MemoryRefuted():
-            return replace(moved, refuted=True)
+            return {"refuted": True}
         case e.MemoryQuarantined():
-            return replace(moved, quarantined=True)
+            return {"quarantined": True}
         case e.MemoryReleased():
-            return replace(moved, quarantined=False)
+            return {"quarantined": False}
         case e.MemoryPinned():
-            return replace(moved, pinned=True)
+            return {"pinned": True}
         case e.MemoryUnpinned():
-            return replace(moved, pinned=False)
+            return {"pinned": False}
         case e.MemoryVerified():
-            return replace(moved, verified=True)
+            return {"verified": True}
         case _:
-            return state
+            return {"state_version": state.state_version}
 
 
 def _remembered(event: e.MemoryRemembered, stream: UUID, version: int, recorded_at: datetime) -> Memory:

@@ -5,7 +5,7 @@ from pydantic import Field
 from ..domain.errors import InvalidInput
 from ..domain.fields import Input, Instant, KnownAt
 from ..projections.as_of import AsOf
-from ..projections.runner import wait_for
+from ..projections.progress import wait_for
 from .engine import Engine
 from .moments import moment_of
 from .views import AsOfView

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
 
 from ..domain.errors import Unavailable
+from ..projections.parked_retry import Retried
 from ..projections.rebuild import Comparison, Rebuilt, Report, silent
 from .arguments import (
     AnyId,
@@ -369,6 +370,10 @@ class BlockingMemory:
     def cancel_rebuild(self, name: str) -> bool:
         """See `AsyncMemory.cancel_rebuild`."""
         return self.run(self.asyncio.cancel_rebuild(name))
+
+    def retry_parked(self, name: str, *, stream: AnyId | None = None, report: Report = silent) -> Retried:
+        """See `AsyncMemory.retry_parked`."""
+        return self.run(self.asyncio.retry_parked(name, stream=stream, report=report))
 
     def compare(self, name: str, report: Report = silent) -> Comparison:
         """See `AsyncMemory.compare`."""

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from ..projections.embedders import Embedder
 from ..projections.live_memory import LiveMemory
 from ..projections.memory_history import MemoryHistory
 from ..projections.projection import Projection
+from ..projections.rebuild import GRACE
 from ..projections.review_queue import ReviewQueue
 from ..projections.search import Search
 from ..streams.database import Database
@@ -42,6 +43,8 @@ class Engine:
     review_queue: ReviewQueue
     memory_history: MemoryHistory
     clock: Clock
+    grace: timedelta
+    """How long a read model's old generation stays after a rebuild."""
 
     @property
     def projections(self) -> tuple[Projection, ...]:
@@ -60,7 +63,7 @@ class Engine:
 
 
 async def open_engine(
-    database_url: str, keyring: Keyring, embedder: Embedder, *, clock: Clock = utc_now
+    database_url: str, keyring: Keyring, embedder: Embedder, *, clock: Clock = utc_now, grace: timedelta = GRACE
 ) -> Engine:
     """Open every part over a migrated database. Raises `Unavailable` or `Misconfigured`."""
     database = Database(database_url)
@@ -83,4 +86,5 @@ async def open_engine(
         review_queue=ReviewQueue(),
         memory_history=MemoryHistory(),
         clock=clock,
+        grace=grace,
     )

@@ -9,7 +9,7 @@ from pydantic import Field
 from ..domain import events as e
 from ..domain.fields import Id, Input, parse
 from ..domain.forgetting_pass import verdict_id
-from ..projections.runner import wait_for
+from ..projections.progress import wait_for
 from ..streams.payloads import RecordedEvent
 from .caller import Caller
 from .engine import Engine

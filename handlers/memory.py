@@ -8,6 +8,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from typing import Any, Unpack
 
 from ..domain.errors import InvalidInput, NotCaughtUp
+from ..domain.fields import Id, Input, parse
+from ..projections.parked_retry import ParkedEvents, Retried
+from ..projections.projection import Projection
 from ..projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
 from .arguments import (
     AnyId,
@@ -48,6 +51,11 @@ from .views import (
     SettingsView,
     Written,
 )
+
+
+class _Stream(Input):
+    stream: Id
+
 
 Close = Callable[[], Awaitable[None]]
 _PASS_POLL_SECONDS = 0.1
@@ -322,12 +330,22 @@ class AsyncMemory:
         waiting = {} if given.get("known_at") is not None else {"after": self.position}
         return {**given, **fields, **waiting}
 
+    async def retry_parked(self, name: str, *, stream: AnyId | None = None, report: Report = silent) -> Retried:
+        """Apply the events a read model parked, or those of one stream, in order."""
+        sequence = None if stream is None else parse(_Stream, {"stream": stream}).stream
+        engine = self.engine
+        return await ParkedEvents(engine.database, engine.log, self._projection(name)).retry(report, sequence)
+
     def _rebuilder(self, name: str) -> Rebuilder:
+        engine = self.engine
+        return Rebuilder(engine.database, engine.log, engine.tail, self._projection(name), grace=engine.grace)
+
+    def _projection(self, name: str) -> Projection:
         projection = self.engine.projection(name)
         if projection is None:
             known = ", ".join(one.name for one in self.engine.projections)
             raise InvalidInput("name", "is no read model", f"There are: {known}")
-        return Rebuilder(self.engine.database, self.engine.log, self.engine.tail, projection)
+        return projection
 
     def _noted(self, written: Written) -> Written:
         self.position = max(self.position, written.position)

@@ -16,8 +16,8 @@ from ..domain.memory import Memory
 from ..domain.proposal import Proposal
 from ..projections.as_of import AsOf
 from ..projections.generations import read_models
+from ..projections.progress import wait_for
 from ..projections.rows import MemoryRow, read_rows
-from ..projections.runner import wait_for
 from ..streams.folding import fold_stream
 from ..streams.ids import new_id
 from ..streams.log import Appended, Claim, KeyTaken, NewEvent, Repeated, Unit

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any, Literal
 
 from ..domain.errors import NotFound
+from ..projections.rebuild import drop_retired
 from ..projections.runner import ProjectionRunner
 from ..streams.broker import BrokerSettings
 from ..streams.consumers import Consumers
@@ -38,6 +39,8 @@ ALL_ROLES: frozenset[Role] = frozenset(("views", "relay", "passes", "judge", "sc
 SCHEDULE_SECONDS = 30.0
 VECTOR_SECONDS = 5.0
 """How often rows without a vector are looked for."""
+RETIRED_SECONDS = 20.0
+"""How often retired generations of read models are looked for."""
 JUDGE_POLICY = RetryPolicy(max_deliveries=8, delays=(0.5, 2.0, 10.0, 60.0), ack_wait=30.0)
 
 
@@ -71,6 +74,7 @@ class Workers:
                 runner = ProjectionRunner(engine.database, engine.log, engine.tail, projection)
                 self._spawn(runner.run(), f"view-{projection.name}")
             self._spawn(_repeat(VECTOR_SECONDS, self._fill_vectors), "vectors")
+            self._spawn(_repeat(RETIRED_SECONDS, self._drop_retired), "retired")
         if self._broker is not None and "relay" in self._roles:
             self._relay = Relay(self._engine.database, self._engine.tail, self._broker)
             await self._relay.open()
@@ -107,6 +111,10 @@ class Workers:
     async def _fill_vectors(self) -> None:
         while await self._engine.live_memory.fill_vectors(self._engine.database):
             pass
+
+    async def _drop_retired(self) -> None:
+        for projection in self._engine.projections:
+            await drop_retired(self._engine.database, projection, self._engine.grace)
 
     async def _request_due(self) -> None:
         assert self._settings is not None

@@ -6,6 +6,7 @@
 import asyncio
 from collections.abc import Collection
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
 from uuid import UUID
@@ -88,7 +89,9 @@ async def open_memory(
         keyring = await asyncio.to_thread(open_keyring, settings, lambda: _holds_keys(database_url))
         embedder = await asyncio.to_thread(open_embedder, settings.embedder, **settings.embedder_options())
         stack.callback(embedder.close)
-        engine = await open_engine(database_url, keyring, embedder, clock=clock)
+        engine = await open_engine(
+            database_url, keyring, embedder, clock=clock, grace=timedelta(seconds=settings.rebuild_grace)
+        )
         stack.push_async_callback(engine.close)
         if ensure:
             await ensure_tables(engine.database, engine.projections)

@@ -110,6 +110,9 @@ class Settings(BaseSettings):
     judge_starting_values: bool = False
     """Use the source's starting thresholds; every proposal is then marked unselected (settlement 12)."""
 
+    rebuild_grace: float = Field(default=60.0, ge=0)
+    """Seconds that a read model's old generation stays after a rebuild, for whoever still reads it."""
+
     forgetting_pass_enabled: bool = False
     """Run the daily pass at 04:30 UTC for every tenant that opted in."""
 

@@ -52,6 +52,7 @@ async def prepare_home(connection: Connection) -> None:
         f"create table if not exists {HOME}.tracking (name text not null, version text not null, "
         "position bigint not null, stalled_at bigint, error text, moved_at timestamptz not null default now())"
     )
+    await connection.execute(_PARKED)
     if await are_prepared(connection):
         return
     for statement in _TO_GENERATIONS:
@@ -129,9 +130,10 @@ async def drop_if_unread(connection: Connection, generation: Generation, tables:
             await connection.execute(f"drop table if exists {HOME}.{table}")
     else:
         await connection.execute(f"drop schema if exists {generation.schema} cascade")
-    await connection.execute(
-        f"delete from {HOME}.tracking where name = %s and schema = %s", (generation.name, generation.schema)
-    )
+    for table in ("parked", "tracking"):
+        await connection.execute(
+            f"delete from {HOME}.{table} where name = %s and schema = %s", (generation.name, generation.schema)
+        )
     return True
 
 
@@ -150,6 +152,11 @@ _TO_GENERATIONS = (
     "check (state in ('current', 'filling', 'filled', 'retired', 'scratch')), "
     "add column since timestamptz not null default now(), add primary key (name, schema)",
     f"create unique index tracking_pointer on {HOME}.tracking (name) where state = 'current'",
+)
+_PARKED = (
+    f"create table if not exists {HOME}.parked (name text, schema text, tenant uuid not null, "
+    "stream uuid not null, position bigint, event text not null, error text not null, attempts int not null, "
+    "parked_at timestamptz not null default now(), primary key (name, schema, position))"
 )
 # The home comes last: a retired first generation stands there until it is dropped, and must not be found first.
 _FOLLOW = (

@@ -24,6 +24,7 @@ from .embedders import Embedder
 from .generations import HOME, read_models
 from .memory_columns import COLUMNS, TYPED_COLUMNS, memory_values
 from .memory_past import Key, State, add_states_between, create_past, end_present_states, index_past
+from .projection import Projection
 
 LIVE = "not (archived or suppressed or refuted or quarantined) and successor is null"
 """SQL of `domain.memory.Memory.live`."""
@@ -67,6 +68,11 @@ class LiveMemory:
     @property
     def version(self) -> str:
         return f"3/{self._embedder.model}/{self._embedder.dimensions}"
+
+    def loading(self, start: int, target: int) -> Projection:
+        from .live_memory_loading import LiveMemoryLoading
+
+        return LiveMemoryLoading(self._log, self._embedder, start, target)
 
     async def create_tables(self, connection: Connection, schema: str) -> None:
         columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
@@ -116,12 +122,15 @@ class LiveMemory:
             await self._write_present(connection, schema, kept, prepared.vectors)
             await add_states_between(connection, schema, kept)
         if gone:
-            for table in self.tables:
-                await connection.execute(
-                    f"delete from {schema}.{table} m using unnest(%s::uuid[], %s::uuid[]) x(tenant, memory_id) "
-                    "where m.tenant = x.tenant and m.memory_id = x.memory_id",
-                    ([tenant for tenant, _ in gone], [memory_id for _, memory_id in gone]),
-                )
+            await self._delete(connection, schema, gone)
+
+    async def _delete(self, connection: Connection, schema: str, keys: Sequence[Key]) -> None:
+        for table in self.tables:
+            await connection.execute(
+                f"delete from {schema}.{table} m using unnest(%s::uuid[], %s::uuid[]) x(tenant, memory_id) "
+                "where m.tenant = x.tenant and m.memory_id = x.memory_id",
+                ([tenant for tenant, _ in keys], [memory_id for _, memory_id in keys]),
+            )
 
     async def _write_present(
         self,
@@ -136,7 +145,7 @@ class LiveMemory:
             _UPSERT.format(schema=schema),
             {
                 "rows": json.dumps(rows, ensure_ascii=False),
-                "vectors": [None if vector is None else _literal(vector) for vector in made],
+                "vectors": [None if vector is None else vector_literal(vector) for vector in made],
                 "model": self._embedder.model,
             },
         )
@@ -170,7 +179,7 @@ class LiveMemory:
                 self._embedder.model,
                 [one[0] for one in rows],
                 [one[1] for one in rows],
-                [_literal(vector.tolist()) for vector in vectors],
+                [vector_literal(vector.tolist()) for vector in vectors],
             )
             for table in self.tables:
                 await connection.execute(
@@ -211,10 +220,13 @@ class LiveMemory:
         return {key: vector for (key, _), vector in zip(readable, vectors.tolist(), strict=True)}
 
 
-def _literal(vector: Sequence[float]) -> str:
+def vector_literal(vector: Sequence[float]) -> str:
+    """A vector as PostgreSQL reads it."""
     return "[" + ",".join(map(repr, np.asarray(vector, dtype=np.float32).tolist())) + "]"
 
 
+_FOR_EVER = ("tenant", "memory_id", "topic", "content")
+"""No event changes them; naming the texts in an update would make the server split them into words again."""
 _UPSERT = (
     "insert into {schema}.live_memory ("
     + ", ".join(COLUMNS)
@@ -226,7 +238,7 @@ _UPSERT = (
     + ", ".join(COLUMNS)
     + ", vector) cross join lateral (select r.vector) v(vector) "
     + "on conflict (tenant, memory_id) do update set "
-    + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name not in ("tenant", "memory_id"))
+    + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name not in _FOR_EVER)
     + ", embedding = coalesce(excluded.embedding, live_memory.embedding)"
     + ", embedding_model = coalesce(excluded.embedding_model, live_memory.embedding_model)"
     + " where live_memory.version < excluded.version"

@@ -12,6 +12,7 @@ from uuid import UUID
 from ..domain.events import Event, MemoryRemembered, VerdictRecorded, event_names
 from ..streams.database import Connection
 from ..streams.payloads import RecordedEvent
+from .projection import Projection
 
 _COLUMNS: dict[str, str] = {
     "tenant": "uuid not null",
@@ -40,6 +41,10 @@ class MemoryHistory:
     version = "1"
     tables = ("memory_history",)
     wants = frozenset(event_names("memory.")) | frozenset(event_names("verdict.") + event_names("proposal."))
+
+    def loading(self, start: int, target: int) -> Projection:
+        """Its rows are written once anyhow."""
+        return self
 
     async def create_tables(self, connection: Connection, schema: str) -> None:
         columns = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())

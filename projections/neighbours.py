@@ -24,7 +24,7 @@ from .nearest import PRODUCT_WEIGHTS, Weights
 from .neighbour_changes import Patch, refresh_changed
 from .neighbour_groups import GroupKey, refresh_whole
 from .neighbour_lists import TABLES
-from .runner import read_progress
+from .progress import read_progress
 
 RULE = "1"
 """Changes whenever the same memories would give other lists; everything is computed anew then."""

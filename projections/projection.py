@@ -23,12 +23,24 @@ class Projection(Protocol):
 
     @property
     def wants(self) -> frozenset[str]:
-        """Stored names of the events it reads; the others only move its position."""
+        """Stored names of the events it reads; the others only move its position.
+
+        A name of the same namespace (``memory.``) that this version does not know stalls it (ADR 5).
+        """
         ...
 
     @property
     def tables(self) -> tuple[str, ...]:
         """Its tables, without schema; what erasure and comparison go through."""
+        ...
+
+    def loading(self, start: int, target: int) -> "Projection":
+        """What applies the pages from one position to another, one after another, each once, to a copy that nobody
+        reads; itself, if nothing is faster.
+
+        What it wrote needs to be right once the target is reached. It may have written up to ``start`` before,
+        towards another target.
+        """
         ...
 
     async def create_tables(self, connection: Connection, schema: str) -> None:

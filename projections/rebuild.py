@@ -5,7 +5,7 @@ and becomes the current one in one transaction. Readers and writers never wait. 
 broken off, so that the next rebuild goes on where it stopped.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +14,7 @@ import psycopg
 
 from ..domain.errors import Conflict, LethelogError, Unavailable
 from ..streams.database import Connection, Database
-from ..streams.leadership import Leadership
+from ..streams.leadership import Leadership, is_led
 from ..streams.log import Log
 from ..streams.reader import LogTail
 from .generations import (
@@ -27,15 +27,14 @@ from .generations import (
     prepare_home,
     read_generations,
 )
+from .progress import read_progress
 from .projection import Projection
-from .runner import ProjectionRunner, read_progress
+from .runner import ProjectionRunner, Report
 
 GRACE = timedelta(seconds=60)
 """How long a retired generation stays, for whoever was sent there just before."""
 SWITCH_ATTEMPTS = 50
 """How often the switch is tried while somebody holds the current generation's row."""
-Report = Callable[[int, int], None]
-"""Called with (position reached, position to reach)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,18 @@ class Rebuilt:
     schema: str
     resumed_at: int | None
     """Where it went on, if one that was broken off was there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuild:
+    """One that has not taken its place yet."""
+
+    name: str
+    schema: str
+    version: str
+    position: int
+    running: bool
+    """Whether somebody is at it; otherwise it was broken off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +108,7 @@ class Rebuilder:
         async with self._alone("rebuild", "rebuilt"):
             generation = await self._next_generation()
             runner = self._runner(generation.schema)
-            await self._fill(runner, generation.position, await self._log.head(), report)
+            await runner.load(await self._log.head(), report)
             await self._index(generation)
             # What came while the indexes were built, so that little is left to do under the lock.
             await runner.catch_up(await self._log.head())
@@ -132,7 +143,7 @@ class Rebuilder:
         await self.discard(schema)
         generation = await self._create(schema, "scratch")
         runner = self._runner(schema)
-        await self._fill(runner, 0, upto, report)
+        await runner.load(upto, report)
         if indexed:
             async with self._database.transaction() as connection:
                 await self._projection.create_indexes(connection, generation.schema)
@@ -185,12 +196,6 @@ class Rebuilder:
             )
             made = await read_generations(connection, name)
         return next(one for one in made if one.schema == schema)
-
-    async def _fill(self, runner: ProjectionRunner, position: int, upto: int, report: Report) -> None:
-        report(position, upto)
-        while position < upto:
-            position = await runner.catch_up(min(position + 2_000, upto))
-            report(position, upto)
 
     async def _index(self, generation: Generation) -> None:
         if generation.state == "filled":
@@ -253,6 +258,16 @@ class Rebuilder:
             await seeing.execute("set transaction isolation level repeatable read, read only")
             await follow_pointers(seeing)
         return position
+
+
+async def read_rebuilds(connection: Connection, names: Sequence[str]) -> list[Rebuild]:
+    """Rebuilds of these read models that run or were broken off."""
+    return [
+        Rebuild(name, one.schema, one.version, one.position, await is_led(connection, f"rebuild:{name}"))
+        for name in names
+        for one in await read_generations(connection, name)
+        if one.state in ("filling", "filled")
+    ]
 
 
 async def drop_retired(database: Database, projection: Projection, grace: timedelta = GRACE) -> list[Generation]:

@@ -1,39 +1,35 @@
 """Feeds projections from the log: pages, one transaction each, position written with the rows.
 
-One process leads per projection, the others stand by. A page that fails is bisected to the one event that
-fails; that event is tried again with a delay, and the projection says that it is stalled, and where, until it
-works. It never skips silently (engine-notes 1.8, F44).
+One process leads per projection, the others stand by. A page that fails is bisected to the one event that fails;
+that event is tried again with a delay. If it goes on failing by itself it is parked with everything behind it in
+its stream; if something else is wrong, the projection says that it is stalled, and where, until it works (ADR 5).
+It never skips silently (engine-notes 1.8, F44).
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Sequence
 
-from ..domain.errors import Misconfigured, NotCaughtUp, Unavailable
-from ..streams.database import Connection, Database
+from ..domain.errors import Misconfigured, Unavailable
+from ..streams.database import Database
 from ..streams.leadership import Leadership
 from ..streams.log import Log
-from ..streams.payloads import RecordedEvent
 from ..streams.reader import LogTail
+from .applying import Applier, CannotApply, MovedMeanwhile, Page
 from .generations import HOME, prepare_home
+from .progress import Progress, duty, read_progress
 from .projection import Projection
 
-PAGE = 500
-RETRY_SECONDS = (0.2, 1.0, 5.0, 30.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a projection got, as `doctor` shows it."""
-
-    name: str
-    schema: str
-    version: str
-    position: int
-    stalled_at: int | None
-    error: str | None
-    moved_at: datetime | None
+SMALLEST_PAGE = 100
+LARGEST_PAGE = 2_000
+"""Pages double from the one to the other while they come full: short transactions when live, few when behind."""
+RETRY_SECONDS = (0.2, 1.0, 5.0)
+"""An event that fails is tried again after each of these, and then parked."""
+STALL_SECONDS = 30.0
+"""How often one that cannot be parked is tried again."""
+MOST_PARKED = 100
+"""Streams that may be parked; beyond that the trouble is not theirs, and the projection stalls."""
+Report = Callable[[int, int], None]
+"""Called with (position reached, position to reach)."""
 
 
 async def ensure_tables(database: Database, projections: Sequence[Projection]) -> None:
@@ -70,183 +66,139 @@ class ProjectionRunner:
     """
 
     def __init__(
-        self, database: Database, log: Log, tail: LogTail, projection: Projection, schema: str | None = None
+        self,
+        database: Database,
+        log: Log,
+        tail: LogTail,
+        projection: Projection,
+        schema: str | None = None,
+        *,
+        retry_seconds: Sequence[float] = RETRY_SECONDS,
     ) -> None:
         self._database = database
         self._log = log
         self._tail = tail
         self._projection = projection
         self._schema = schema
-        self.leadership = Leadership(database, f"projection:{projection.name}")
+        self._retry_seconds = retry_seconds
+        self._applier = Applier(database, projection, schema)
+        self.leadership = Leadership(database, duty(projection.name))
 
     async def run(self) -> None:
         """Lead when nobody else does, and follow the log."""
         await self.leadership.lead(self._follow)
 
     async def position(self) -> int:
-        """Up to where the read model is built."""
-        return (await self.progress()).position
-
-    async def progress(self) -> Progress:
-        async with self._database.connection() as connection:
-            return await read_progress(connection, self._projection.name, self._schema)
-
-    async def _current_position(self) -> int:
+        """Up to where the read model is built. Raises `Unavailable` when another version is the current one."""
         progress = await self.progress()
-        if progress.version != self._projection.version:
+        if progress.version and progress.version != self._projection.version:
             raise Unavailable(
                 f"the read model {progress.name} is built as {progress.version} now; restart this process"
             )
         return progress.position
 
+    async def progress(self) -> Progress:
+        async with self._database.connection() as connection:
+            return await read_progress(connection, self._projection.name, self._schema)
+
     async def catch_up(self, target: int) -> int:
-        """Apply pages until the target position; for whoever holds the leadership. Returns the position."""
+        """Apply pages until the target position, whoever leads; returns the position.
+
+        Parks nothing: raises `CannotApply` where an event fails.
+        """
         position = await self.position()
         while position < target:
+            page = await self._log.read_page(position, LARGEST_PAGE, target)
+            if not page:
+                break
             try:
-                position = await self._step(position, upto=target)
-            except _MovedMeanwhile:
-                position = await self._current_position()
+                position = await self._applier.apply(page, position)
+            except MovedMeanwhile:
+                position = await self.position()
+            except CannotApply as failed:
+                await self._applier.stall(failed)
+                raise
         return position
+
+    async def load(self, target: int, report: Report) -> int:
+        """Bring a copy that nobody reads up to a position, as fast as can be; returns the position.
+
+        Raises `CannotApply` where an event fails.
+        """
+        size = LARGEST_PAGE
+        position = await self.position()
+        report(position, target)
+        while position < target:
+            try:
+                position = await self._load(position, target, size, report)
+            except MovedMeanwhile:
+                position = await self.position()
+            except Unavailable:
+                raise
+            except Exception as error:
+                position = await self.position()
+                if size == 1:
+                    [event] = await self._log.read_page(position, 1, target)
+                    failed = CannotApply(self._projection.name, position, event, error)
+                    await self._applier.stall(failed)
+                    raise failed from error
+                # In smaller pages, from where it stands, until it is the one event.
+                size = max(1, size // 8)
+        return position
+
+    async def _load(self, position: int, target: int, size: int, report: Report) -> int:
+        """One page is prepared while the one before is written."""
+        loading = self._projection.loading(position, target)
+        page = await self._next_page(loading, position, target, size)
+        while page is not None:
+            following = asyncio.create_task(self._next_page(loading, page.end, target, size))
+            try:
+                await self._applier.write(page, position, loading)
+            except BaseException:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+                raise
+            position = page.end
+            report(position, target)
+            page = await following
+        return position
+
+    async def _next_page(self, loading: Projection, position: int, target: int, size: int) -> Page | None:
+        events = await self._log.read_page(position, size, target)
+        return await self._applier.prepare(events, loading) if events else None
 
     async def _follow(self) -> None:
         position = await self.position()
-        failures = 0
+        size = SMALLEST_PAGE
+        failing_at = failures = 0
         while await self.leadership.still_held():
             ticks = self._tail.ticks
+            page = await self._log.read_page(position, size)
             try:
-                advanced = await self._step(position)
-            except _Poisoned as poison:
-                position = poison.good_position
-                await self._stall(poison)
-                await asyncio.sleep(RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
-                failures += 1
+                position = await self._applier.apply(page, position) if page else position
+            except CannotApply as failed:
+                failures = failures + 1 if failed.event.position == failing_at else 1
+                failing_at, size = failed.event.position, 1
+                position = await self._put_off(failed, failures)
                 continue
-            except _MovedMeanwhile:
-                position = await self._current_position()
+            except MovedMeanwhile:
+                position = await self.position()
                 continue
-            failures = 0
-            if advanced == position:
+            if not page:
                 await self._tail.wait(ticks)
-            position = advanced
+            size = min(size * 2, LARGEST_PAGE) if len(page) == size else SMALLEST_PAGE
 
-    async def _step(self, position: int, upto: int | None = None) -> int:
-        page = await self._log.read_page(position, PAGE, upto)
-        if not page:
-            return position
-        await self._apply(page, position)
-        return page[-1].position
-
-    async def _apply(self, page: Sequence[RecordedEvent], before: int) -> None:
-        try:
-            await self._apply_once(page, before)
-        except (Unavailable, _MovedMeanwhile):
-            raise
-        except Exception as error:
-            if len(page) == 1:
-                raise _Poisoned(before, page[0], error) from error
-            middle = len(page) // 2
-            await self._apply(page[:middle], before)
-            await self._apply(page[middle:], page[middle - 1].position)
-
-    async def _apply_once(self, page: Sequence[RecordedEvent], before: int) -> None:
-        wanted = [event for event in page if event.name in self._projection.wants]
-        for event in wanted:
-            if event.broken is not None:
-                raise _Unreadable(event.broken)
-        prepared = await self._projection.prepare(wanted) if wanted else None
-        async with self._database.transaction() as connection:
-            schema = await self._take_turn(connection, before)
-            if wanted:
-                await self._projection.apply(connection, schema, wanted, prepared)
-            await connection.execute(
-                f"update {HOME}.tracking set position = %s, stalled_at = null, error = null, "
-                "moved_at = now() where name = %s and schema = %s",
-                (page[-1].position, self._projection.name, schema),
-            )
-
-    async def _take_turn(self, connection: Connection, before: int) -> str:
-        """Lock the tracking row, and refuse the page if the view moved meanwhile. Returns where it stands.
-
-        A rebuild switches under this lock.
-        """
-        cursor = await connection.execute(
-            f"select schema, version, position from {HOME}.tracking where {_CHOSEN} for no key update",
-            _chosen(self._projection.name, self._schema),
-        )
-        row = await cursor.fetchone()
-        if row is None or row[1] != self._projection.version or row[2] != before:
-            raise _MovedMeanwhile
-        return row[0]
-
-    async def _stall(self, poison: "_Poisoned") -> None:
-        async with self._database.connection() as connection:
-            await connection.execute(
-                f"update {HOME}.tracking set stalled_at = %(at)s, error = %(why)s where {_CHOSEN}",
-                {
-                    **_chosen(self._projection.name, self._schema),
-                    "at": poison.event.position,
-                    "why": poison.reason,
-                },
-            )
-
-
-class _Unreadable(Exception):
-    """The body of an event cannot be read; carries the class of the error that said so."""
-
-
-class _MovedMeanwhile(Exception):
-    """The view is not where the page begins: another leader or a rebuild was quicker. Read the position anew."""
-
-
-class _Poisoned(Exception):
-    """One event that cannot be applied. Carries the error's class only: its text may hold content."""
-
-    def __init__(self, good_position: int, event: RecordedEvent, error: Exception) -> None:
-        super().__init__(f"event {event.name} at position {event.position} cannot be applied")
-        self.good_position = good_position
-        self.event = event
-        what = str(error) if isinstance(error, _Unreadable) else type(error).__name__
-        self.reason = f"{event.name}: {what}"
-
-
-_CHOSEN = (
-    "name = %(name)s and case when %(schema)s::text is null then state = 'current' else schema = %(schema)s end"
-)
-"""SQL for the tracking row of the current generation, or of the one in a schema."""
-
-
-def _chosen(name: str, schema: str | None) -> dict[str, object]:
-    return {"name": name, "schema": schema}
-
-
-async def read_progress(connection: Connection, name: str, schema: str | None = None) -> Progress:
-    """How far a read model's current generation got, or the one in ``schema``; position 0 if never built."""
-    cursor = await connection.execute(
-        "select name, schema, version, position, stalled_at, error, moved_at "
-        f"from {HOME}.tracking where {_CHOSEN}",
-        _chosen(name, schema),
-    )
-    row = await cursor.fetchone()
-    return Progress(*row) if row is not None else Progress(name, "", "", 0, None, None, None)
-
-
-async def wait_for(database: Database, name: str, position: int, *, seconds: float = 10.0) -> None:
-    """Return once a read model reached a position (read your own write), or raise `NotCaughtUp`."""
-    try:
-        async with asyncio.timeout(seconds):
-            delay = 0.001
-            while True:
-                async with database.connection() as connection:
-                    progress = await read_progress(connection, name)
-                if progress.position >= position:
-                    return
-                await asyncio.sleep(delay)
-                delay = min(delay * 1.5, 0.05)
-    except TimeoutError:
-        raise NotCaughtUp(
-            f"the read model {name} did not reach position {position} within {seconds:g} s; "
-            "is a worker running? see: lethelog doctor",
-            read_model=name,
-            position=position,
-        ) from None
+    async def _put_off(self, failed: CannotApply, failures: int) -> int:
+        """Wait before an event is tried again, or park it; returns where to go on."""
+        if failures <= len(self._retry_seconds):
+            await self._applier.stall(failed)
+            await asyncio.sleep(self._retry_seconds[failures - 1])
+        elif failed.of_the_event and self._applier.parked < MOST_PARKED:
+            try:
+                return await self._applier.set_aside(failed, failures)
+            except MovedMeanwhile:
+                return await self.position()
+        else:
+            await self._applier.stall(failed)
+            await asyncio.sleep(STALL_SECONDS)
+        return failed.before

@@ -19,12 +19,13 @@ class Evolve(Protocol[S]):
     ) -> S: ...
 
 
-def fold_states(recorded: Iterable[RecordedEvent], evolve: Evolve[S]) -> Iterator[tuple[RecordedEvent, S]]:
-    """Each event of one stream, in order, with the state it leads to.
+def fold_states(
+    recorded: Iterable[RecordedEvent], evolve: Evolve[S], state: S | None = None
+) -> Iterator[tuple[RecordedEvent, S]]:
+    """Each event of one stream, in order, with the state it leads to. ``state`` is what earlier ones led to.
 
     Events of a name this version does not know are left out: what they say is not guessed at.
     """
-    state: S | None = None
     for one in recorded:
         if one.event is not None:
             state = evolve(state, one.event, stream=one.stream, version=one.version, recorded_at=one.recorded_at)

@@ -75,3 +75,15 @@ class Leadership:
                 await asyncio.sleep(RETRY_SECONDS)
         finally:
             await self.release()
+
+
+async def is_led(connection: Connection, duty: str) -> bool:
+    """Whether anybody does this duty now, as the server knows it."""
+    number = lock_number(duty) & (2**64 - 1)
+    cursor = await connection.execute(
+        "select exists (select from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock' and granted "
+        "and database = (select oid from pg_database where datname = current_database()) "
+        "and classid = %s::bigint::oid and objid = %s::bigint::oid and objsubid = 1)",
+        (number >> 32, number & (2**32 - 1)),
+    )
+    return await cursor.fetchone() == (True,)

@@ -212,12 +212,24 @@ class Log:
         if only is not None:
             where += only.where()
             values |= only.values()
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                f"select {_COLUMNS} from lethelog.events where {where} order by position limit %(limit)s", values
+        async with self._database.connection() as connection, connection.cursor(binary=True) as cursor:
+            await cursor.execute(
+                f"select {_COLUMNS} from lethelog.events where {where} order by position limit %(limit)s".encode(),
+                values,
             )
             rows = await cursor.fetchall()
         return await self.decode(rows, carry_broken=True)
+
+    async def last_of_their_streams(self, events: Sequence[RecordedEvent], upto: int) -> list[RecordedEvent]:
+        """Those of these events after which their stream has no other up to a position."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                "select x.n from unnest(%s::uuid[], %s::uuid[], %s::bigint[]) with ordinality x(t, s, v, n) "
+                "where not exists (select from lethelog.events e where e.tenant = x.t and e.stream = x.s "
+                "and e.version = x.v + 1 and e.position <= %s) order by x.n",
+                ([e.tenant for e in events], [e.stream for e in events], [e.version for e in events], upto),
+            )
+            return [events[n - 1] for (n,) in await cursor.fetchall()]
 
     async def head(self) -> int:
         """Position of the newest event; 0 for an empty log."""

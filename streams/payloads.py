@@ -6,8 +6,7 @@ ids — and history survives erasure. No constructor runs unchecked: every paylo
 """
 
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -31,6 +30,10 @@ class UnreadableEvent(LethelogError):
     """Stored bytes that this version cannot read: damaged, altered, or written by a newer one."""
 
     code = "unreadable"
+
+
+class WrittenByNewer(UnreadableEvent):
+    """A payload in a schema that only a newer version knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def split(body: bytes) -> Body:
     if len(body) < 5 or body[0] != FORMAT:
         raise UnreadableEvent("not an event body of a format this version knows")
     end = 5 + int.from_bytes(body[1:5], "big")
-    with _damage("the header of an event body is damaged"):
+    with _Damage("the header of an event body is damaged"):
         header = from_json(body[5:end])
         if not isinstance(header["d"], dict) or not isinstance(header["s"], int):
             raise ValueError
@@ -170,15 +173,23 @@ def split(body: bytes) -> Body:
     return Body(header, tuple(parts))
 
 
-@contextmanager
-def _damage(what: str) -> Generator[None]:
-    """Whatever stored bytes do wrong is one error of ours, without a word of what they hold."""
-    try:
-        yield
-    except LethelogError:
-        raise
-    except Exception:
-        raise UnreadableEvent(f"{what}; see: lethelog audit verify") from None
+class _Damage:
+    """Whatever stored bytes do wrong is one error of ours, without a word of what they hold.
+
+    A class, since every event that is read enters it several times.
+    """
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, LethelogError):
+            raise UnreadableEvent(f"{self._what}; see: lethelog audit verify") from None
 
 
 def key_ids(bodies: Iterable[Body]) -> set[UUID]:
@@ -189,7 +200,7 @@ def key_ids(bodies: Iterable[Body]) -> set[UUID]:
 def decode_envelope(body: Body) -> Envelope:
     """The envelope; needs no key. Raises `UnreadableEvent`."""
     header = body.header
-    with _damage("the envelope of an event is damaged"):
+    with _Damage("the envelope of an event is damaged"):
         kind, actor_id = header["a"]
         return Envelope(
             actor=Actor(kind, UUID(actor_id)),
@@ -212,14 +223,12 @@ def decode_event(
         return None
     schema: int = body.header["s"]
     if schema > cls.SCHEMA:
-        raise UnreadableEvent(
-            f"{name} is stored in schema {schema}, which a newer version wrote; upgrade Lethelog"
-        )
+        raise WrittenByNewer(f"{name} is stored in schema {schema}, which a newer version wrote; upgrade Lethelog")
     fields: dict[str, Any] = dict(body.header["d"])
     if fields.keys() & (cls.SEALED | cls.SEALED_FOR.keys()):
         # A clear field must never stand in for a sealed one: nothing vouches for it.
         raise UnreadableEvent(f"the header of a {name} holds what only its sealed parts may say")
-    with _damage(f"the payload of a {name} is damaged"):
+    with _Damage(f"the payload of a {name} is damaged"):
         for key_id, part in body.parts:
             key = key_of(key_id)
             if key is None:

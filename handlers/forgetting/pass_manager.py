@@ -12,7 +12,7 @@ from ...domain.forgetting_pass import PassState, verdict_id
 from ...domain.policy import ForgettingPolicy
 from ...projections.candidates import select_candidates
 from ...projections.neighbours import refresh
-from ...projections.runner import wait_for
+from ...projections.progress import wait_for
 from ...streams.delivery import RetryLater
 from ...streams.payloads import RecordedEvent
 from ...streams.tasks import TaskPublisher

@@ -12,7 +12,8 @@ from ...handlers.caller import Caller
 from ...handlers.engine import Engine
 from ...handlers.memories import MemoryCommands
 from ...projections.embedders import open_embedder
-from ...projections.runner import ProjectionRunner, wait_for
+from ...projections.progress import wait_for
+from ...projections.runner import ProjectionRunner
 from ...streams.broker import BrokerSettings
 from ...streams.ending import end
 from ...streams.follow import follow

@@ -9,18 +9,21 @@ from rich.table import Table
 from rich.text import Text
 
 from ...domain.errors import InvalidInput
-from .options import add
+from .options import ID, add
 from .output import safe
-from .session import Json, Session
+from .parked_events import checked, identity, listed, place_of, retried
+from .session import VIEWS, Json, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from ...projections.parked_retry import Retried
     from ...streams.parked import ParkingPlace
     from ..local import Memory
 
 T = TypeVar("T")
 Consumer = Annotated[str | None, typer.Option("--consumer", metavar="NAME", help="Only this consumer's.")]
+ReadModel = Annotated[str | None, typer.Option("--read-model", metavar="NAME", help="Only this read model's.")]
 _COLUMNS = ("id", "where", "consumer", "position", "sequence", "error", "failures", "parked_at")
 _MESSAGE = "message-"
 
@@ -33,10 +36,17 @@ def register(app: typer.Typer) -> None:
         list_parked,
         "lethelog parked list",
         "lethelog parked list --consumer pass-manager --json",
+        "lethelog parked list --read-model live_memory",
         "lethelog parked list --dropped",
         name="list",
     )
-    add(group, retry, "lethelog parked retry", "lethelog parked retry --consumer pass-verdicts")
+    add(
+        group,
+        retry,
+        "lethelog parked retry",
+        "lethelog parked retry --consumer pass-verdicts",
+        f"lethelog parked retry --read-model live_memory --sequence {ID}",
+    )
     add(group, drop, "lethelog parked drop message-17 --reason ticket-4711")
     app.add_typer(group, name="parked", rich_help_panel="Run")
 
@@ -44,14 +54,20 @@ def register(app: typer.Typer) -> None:
 def list_parked(
     context: typer.Context,
     consumer: Consumer = None,
+    read_model: ReadModel = None,
     dropped: Annotated[bool, typer.Option("--dropped", help="What was dropped, and why.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=500, help="At most so many.")] = 100,
     after: Annotated[str | None, typer.Option("--after", metavar="CURSOR", help="Go on after a page.")] = None,
     json_only: Json = False,
 ) -> None:
-    """List messages that consumers gave up. Shows names, positions and opaque ids, no content."""
+    """List events that read models could not apply, and messages that consumers gave up.
+
+    Shows names, positions and opaque ids, no content.
+    """
     session = Session.of(context, json_only)
-    start = 0 if after is None else _number(after, "after")
+    _one_of(consumer, checked(read_model))
+    event = ("", 0) if after is None else place_of(after)
+    start = 0 if event is not None or after is None else _number(after, "after")
 
     async def look(place: "ParkingPlace") -> tuple[list[dict[str, Any]], int | None]:
         if dropped:
@@ -60,11 +76,20 @@ def list_parked(
         messages, cursor = await place.page(consumer=consumer, after=start, limit=limit)
         return [one.as_dict() for one in messages], cursor
 
+    events: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
+    more: str | None = None
     with session.open() as memory:
-        rows, cursor = memory.run(_at_parking_place(session, memory, look))
+        if event is not None and consumer is None and not dropped:
+            events = listed(memory, read_model, event, limit)
+        if len(events) == limit:
+            more = events[-1]["id"]
+        elif read_model is None:
+            rows, cursor = memory.run(_at_parking_place(session, memory, look))
+            more = None if cursor is None else f"{_MESSAGE}{cursor}"
     for row in rows:
         row.update(id=f"{_MESSAGE}{row['id']}", where="broker")
-    more = None if cursor is None else f"{_MESSAGE}{cursor}"
+    rows = events + rows
     columns = (*_COLUMNS, "reason", "dropped_at") if dropped else _COLUMNS
     session.printer.answer({"parked": rows, "next": more}, _table(rows, columns) if rows else "nothing")
     if more:
@@ -74,40 +99,51 @@ def list_parked(
 def retry(
     context: typer.Context,
     consumer: Consumer = None,
+    read_model: ReadModel = None,
     sequence: Annotated[
         str | None, typer.Option("--sequence", metavar="ID", help="Only the events of this aggregate.")
     ] = None,
     json_only: Json = False,
 ) -> None:
-    """Give messages to their consumers again: all, or one consumer's or sequence's, each sequence in order.
+    """Try again what was set aside, each sequence in order: all of it, or one place's or sequence's.
 
-    They are handled while a worker, or the subscriber they belong to, runs. May be stopped and repeated.
-    Exit 1 if some could not be sent.
+    Read models apply their events at once. Messages are handled while a worker, or the subscriber they belong to,
+    runs. May be stopped and repeated. Exit 1 if something stays.
     """
     session = Session.of(context, json_only)
+    _one_of(consumer, checked(read_model))
+    views = () if consumer is not None else VIEWS if read_model is None else (read_model,)
+    applied: dict[str, Retried] = {}
+    sent, left = 0, dict[str, str]()
     with session.open() as memory, _progress(session) as report:
-        done = memory.run(
-            _at_parking_place(
-                session,
-                memory,
-                lambda place: place.retry(consumer=consumer, sequence=sequence, progress=report),
+        applied = retried(memory, views, sequence, report)
+        if read_model is None:
+            done = memory.run(
+                _at_parking_place(
+                    session,
+                    memory,
+                    lambda place: place.retry(consumer=consumer, sequence=sequence, progress=report),
+                )
             )
-        )
+            sent, left = done.sent, {f"{_MESSAGE}{number}": reason for number, reason in done.left.items()}
+    for name, one in applied.items():
+        left |= {identity(name, position): reason for position, reason in one.left.items()}
+    count = sum(one.applied for one in applied.values())
     printer = session.printer
     if printer.json_only:
-        left = [{"id": f"{_MESSAGE}{number}", "reason": reason} for number, reason in done.left.items()]
-        printer.document({"sent": done.sent, "left": left})
+        stays = [{"id": which, "reason": reason} for which, reason in left.items()]
+        printer.document({"sent": sent, "applied": count, "left": stays})
     else:
-        printer.line(Text("sent again", "green"), f" {done.sent} messages")
-        for number, reason in done.left.items():
-            printer.line(Text("stays", "yellow"), f" {_MESSAGE}{number}: {reason}")
-    if done.left:
+        printer.line(Text("tried again", "green"), f" {count} events applied, {sent} messages sent")
+        for which, reason in left.items():
+            printer.line(Text("stays", "yellow"), f" {which}: {reason}")
+    if left:
         raise typer.Exit(1)
 
 
 def drop(
     context: typer.Context,
-    identity: Annotated[str, typer.Argument(metavar="ID", help="As the list shows it.", show_default=False)],
+    which: Annotated[str, typer.Argument(metavar="ID", help="As the list shows it.", show_default=False)],
     reason: Annotated[
         str, typer.Option("--reason", metavar="CODE", help="A code or ticket, kept in clear.", show_default=False)
     ],
@@ -118,11 +154,20 @@ def drop(
     What waits behind it stays parked until it is tried again.
     """
     session = Session.of(context, json_only)
-    number = _number(identity, "id")
+    if place_of(which) is not None:
+        raise InvalidInput(
+            "id", "is an event that a read model waits for; without it the read model would be wrong", "Retry it"
+        )
+    number = _number(which, "id")
     with session.open() as memory:
         found = memory.run(_at_parking_place(session, memory, lambda place: place.drop(number, reason)))
-    document = {**found.as_dict(), "id": identity, "where": "broker", "reason": reason}
-    session.printer.answer({"dropped": document}, Text.assemble(Text("dropped", "green"), f" {identity}"))
+    document = {**found.as_dict(), "id": which, "where": "broker", "reason": reason}
+    session.printer.answer({"dropped": document}, Text.assemble(Text("dropped", "green"), f" {which}"))
+
+
+def _one_of(consumer: str | None, read_model: str | None) -> None:
+    if consumer is not None and read_model is not None:
+        raise InvalidInput("read_model", "cannot be given together with consumer")
 
 
 def _number(identity: str, field: str) -> int:

@@ -12,7 +12,8 @@ from .checks import BEHIND, Check
 from .standing import Standing, look, tenant_id
 
 if TYPE_CHECKING:
-    from ...projections.runner import Progress
+    from ...projections.progress import Progress
+    from ...projections.rebuild import Rebuild
     from ...streams.database import Connection, Database
     from ..settings import Settings
 
@@ -144,7 +145,7 @@ async def _database(connection: "Connection", url: str, found: ServerFindings) -
         yield Check("pgvector", "fault", "the extension vector is not installed on the server", "Install pgvector")
     yield await asyncio.to_thread(_schema, url)
     from ...projections.generations import are_prepared
-    from ...projections.runner import read_progress
+    from ...projections.progress import read_progress
 
     row = await (
         await connection.execute("select to_regclass('lethelog_vault.tenant_keys') is not null")
@@ -185,24 +186,40 @@ async def _log(database: "Database", standing: Standing) -> list[Check]:
 
 
 def _read_models(standing: Standing) -> list[Check]:
-    return [_read_model(one, standing) for one in standing.read_models]
+    return [_read_model(one, standing) for one in standing.read_models] + [
+        _rebuild(one) for one in standing.rebuilds
+    ]
 
 
 def _read_model(one: "Progress", standing: Standing) -> Check:
-    lag = max(0, (standing.head or 0) - one.position)
-    if not one.version:
-        return Check(one.name, "idle", "is built at first use")
-    if one.stalled_at is not None:
-        return Check(
-            one.name,
-            "fault",
-            f"stalled at position {one.stalled_at} ({one.error}), {lag} events behind",
-            f"Upgrade, then run: lethelog rebuild {one.name}",
-        )
-    says = f"{one.version}, at {one.position}" + (f", {lag} events behind" if lag else "")
-    if lag > BEHIND and standing.worker is not None:
-        return Check(one.name, "warning", says, "Look at the worker's log (lethelog status)")
-    return Check(one.name, "ok", says)
+    behind = f", {one.lag} events and {one.lag_seconds:.0f} s behind" if one.lag else ""
+    says = f"{one.standing} at {one.position}, {one.version}{behind}"
+    match one.standing:
+        case "never built":
+            return Check(one.name, "idle", "is built at first use")
+        case "stalled":
+            says = f"stalled at position {one.stalled_at} ({one.error}){behind}"
+            fix = f"Upgrade if a newer version wrote it, else run: lethelog rebuild {one.name}"
+            return Check(one.name, "fault", says, fix)
+        case "parked":
+            says = f"parked: {one.parked} events could not be applied and wait{behind}"
+            fix = f"See: lethelog parked list; once mended: lethelog parked retry --read-model {one.name}"
+            return Check(one.name, "fault", says, fix)
+        case "no worker" if standing.worker is not None and one.lag > BEHIND:
+            return Check(one.name, "fault", says, "Look at the worker's log (lethelog status)")
+        case "behind" if one.lag > BEHIND:
+            return Check(
+                one.name, "warning", says, "It moves; look again, or at the worker's log (lethelog status)"
+            )
+        case _:
+            return Check(one.name, "ok", says)
+
+
+def _rebuild(one: "Rebuild") -> Check:
+    if one.running:
+        return Check(f"rebuild of {one.name}", "ok", f"runs, at {one.position}")
+    fix = f"Go on with: lethelog rebuild {one.name}; or drop it: lethelog rebuild {one.name} --cancel"
+    return Check(f"rebuild of {one.name}", "warning", f"was broken off at {one.position}", fix)
 
 
 async def _tenant(settings: "Settings", database: "Database", standing: Standing) -> AsyncGenerator[Check]:

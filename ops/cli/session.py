@@ -105,7 +105,7 @@ def _absolute(path: Path) -> Path:
 
 async def _caught_up(memory: "Memory", views: Collection[str], show: Callable[[str], None] | None) -> None:
     from ...domain.errors import NotCaughtUp
-    from ...projections.runner import read_progress
+    from ...projections.progress import read_progress
 
     database, head = memory.asyncio.engine.database, await memory.asyncio.engine.log.head()
     for name in views:

@@ -14,7 +14,8 @@ from ...domain.errors import LethelogError
 from .output import moment, safe
 
 if TYPE_CHECKING:
-    from ...projections.runner import Progress
+    from ...projections.progress import Progress
+    from ...projections.rebuild import Rebuild
     from ...streams.broker import BrokerSettings
     from ...streams.database import Database
     from ...streams.relay import RelayState
@@ -37,6 +38,7 @@ class Standing:
     worker: "WorkerState | None" = None
     head: int | None = None
     read_models: "Sequence[Progress]" = ()
+    rebuilds: "Sequence[Rebuild]" = ()
     relay: "RelayState | None" = None
     parked: dict[str, int] | None = None
     """Messages that consumers set aside, by consumer; None where the broker does not answer."""
@@ -46,7 +48,6 @@ class Standing:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready; holds no secret and no content."""
-        head = self.head or 0
         return {
             "data_dir": self.data_dir,
             "embedded": self.embedded,
@@ -54,9 +55,10 @@ class Standing:
             "worker": self.worker.as_dict() if self.worker else None,
             "head": self.head,
             "read_models": [
-                {**asdict(one), "lag": max(0, head - one.position), "stalled": one.stalled_at is not None}
+                {**asdict(one), "standing": one.standing, "stalled": one.stalled_at is not None}
                 for one in self.read_models
             ],
+            "rebuilds": [asdict(one) for one in self.rebuilds],
             "relay": asdict(self.relay) if self.relay else None,
             "parked": self.parked,
             "queue": self.queue,
@@ -102,7 +104,8 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
     if not await _exists(database, "lethelog.head"):
         return
     from ...projections.generations import are_prepared
-    from ...projections.runner import read_progress
+    from ...projections.progress import read_progress
+    from ...projections.rebuild import read_rebuilds
     from ...streams.relay import relay_state
     from .serving import broker_settings
 
@@ -116,6 +119,7 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
         if not await are_prepared(connection):
             return
         found.read_models = [await read_progress(connection, name) for name in READ_MODELS]
+        found.rebuilds = await read_rebuilds(connection, READ_MODELS)
     if any(one.version for one in found.read_models):
         found.queue = await _queue(settings, database)
 
@@ -224,12 +228,21 @@ def _read_models(found: Standing) -> Table:
     for title in ("read model", "position", "behind", "moved", "state"):
         table.add_column(title, justify="right" if title in ("position", "behind") else "left", overflow="fold")
     for one in found.read_models:
-        if not one.version:
-            state = Text("never built", "dim")
-        elif one.stalled_at is not None:
-            state = Text(f"stalled at {one.stalled_at}: {one.error}", "red")
-        else:
-            state = Text("ok", "green")
+        table.add_row(one.name, str(one.position), _lag(one), moment(one.moved_at), _state(one))
+    for one in found.rebuilds:
+        says = "runs" if one.running else f"broken off; lethelog rebuild {one.name} goes on, --cancel drops it"
         lag = max(0, (found.head or 0) - one.position)
-        table.add_row(one.name, str(one.position), str(lag), moment(one.moved_at), state)
+        table.add_row(f"{one.name} (rebuild)", str(one.position), str(lag), "", Text(says, "yellow"))
     return table
+
+
+def _lag(one: "Progress") -> str:
+    return f"{one.lag}, {one.lag_seconds:.0f} s" if one.lag else "0"
+
+
+def _state(one: "Progress") -> Text:
+    if one.standing == "stalled":
+        return Text(f"stalled at {one.stalled_at}: {one.error}", "red")
+    if one.standing == "parked":
+        return Text(f"parked: {one.parked}; see: lethelog parked list", "red")
+    return Text(one.standing, {"caught up": "green", "never built": "dim"}.get(one.standing, "yellow"))

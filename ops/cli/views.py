@@ -1,6 +1,6 @@
 """Read models: build them anew, or prove that they say what the log says."""
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -11,42 +11,80 @@ from .options import add
 from .session import VIEWS, Json, Session, finishing
 
 if TYPE_CHECKING:
-    from ...projections.rebuild import Comparison
+    from ...projections.rebuild import Comparison, Rebuilt
+    from ..local import Memory
 
-T = TypeVar("T")
 _PANEL = "Run"
-_CLEANUP_SECONDS = 15.0
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(VIEWS)}, or all.", show_default=False)]
+Compared = Annotated[str, typer.Argument(metavar="[NAME]", help=f"{', '.join(VIEWS)}, or all.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    add(app, rebuild, "lethelog rebuild all", "lethelog rebuild live_memory", panel=_PANEL)
-    add(app, compare, "lethelog compare all", "lethelog compare review_queue --json", panel=_PANEL)
+    add(
+        app,
+        rebuild,
+        "lethelog rebuild all",
+        "lethelog rebuild live_memory --fresh",
+        "lethelog rebuild live_memory --cancel",
+        panel=_PANEL,
+    )
+    add(app, compare, "lethelog compare", "lethelog compare review_queue --json", panel=_PANEL)
 
 
-def rebuild(context: typer.Context, name: Name, json_only: Json = False) -> None:
+def rebuild(
+    context: typer.Context,
+    name: Name,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start over, where a rebuild was broken off before.")
+    ] = False,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Drop what a rebuild that was broken off has built, and stop.")
+    ] = False,
+    json_only: Json = False,
+) -> None:
     """Build a read model anew from the log, beside the present one, and switch to it.
 
-    Ctrl-C leaves the present one as it is. Needed after changing the embedding model.
+    Reads and writes go on. Ctrl-C leaves the present one as it is and keeps what was built; the next rebuild goes
+    on there. Needed after changing the embedding model.
     """
     session = Session.of(context, json_only)
     names = _chosen(name)
-    positions: dict[str, int] = {}
+    if fresh and cancel:
+        raise InvalidInput("cancel", "cannot be given together with fresh")
     # Without the check for other versions, which is what this command mends.
     with session.open(ensure=False) as memory:
-        for one in names:
-            with session.printer.progress(f"rebuilding {one}") as report:
-                positions[one] = finishing(memory, memory.asyncio.rebuild(one, report)).position
+        dropped = [one for one in names if (fresh or cancel) and memory.cancel_rebuild(one)]
+        if not cancel:
+            _rebuild(session, memory, names)
+            return
+    says = f" what was built of {', '.join(dropped)}" if dropped else " nothing: no rebuild was broken off"
+    session.printer.answer({"dropped": dropped}, Text.assemble(Text("dropped", "green"), says))
+
+
+def _rebuild(session: Session, memory: "Memory", names: tuple[str, ...]) -> None:
     printer = session.printer
+    done: dict[str, Rebuilt] = {}
+    for one in names:
+        with session.printer.progress(f"rebuilding {one}") as report:
+            try:
+                done[one] = finishing(memory, memory.asyncio.rebuild(one, report))
+            except KeyboardInterrupt:
+                printer.note(f"what was built of {one} is kept: lethelog rebuild {one} goes on, --cancel drops it")
+                raise
     if printer.json_only:
-        printer.document({"rebuilt": [{"name": one, "position": at} for one, at in positions.items()]})
+        rebuilt = [
+            {"name": one, "position": it.position, "resumed_at": it.resumed_at, "schema": it.schema}
+            for one, it in done.items()
+        ]
+        printer.document({"rebuilt": rebuilt})
         return
-    for one, at in positions.items():
-        printer.line(Text("rebuilt", "green"), f" {one} up to position {at}")
+    for one, it in done.items():
+        resumed = f", from {it.resumed_at} on" if it.resumed_at else ""
+        printer.line(Text("rebuilt", "green"), f" {one} up to position {it.position}{resumed}")
 
 
-def compare(context: typer.Context, name: Name, json_only: Json = False) -> None:
+def compare(context: typer.Context, name: Compared = "all", json_only: Json = False) -> None:
     """Build a read model a second time and hold both against each other. Exit 1 if they differ."""
     session = Session.of(context, json_only)
     names = _chosen(name)

@@ -1,9 +1,11 @@
 """``lethelog parked``: what consumers gave up is listed, tried again and dropped; status and doctor count it."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 from lethelog.ops import embedded
 from lethelog.ops.cli.serving import broker_settings
@@ -72,8 +74,8 @@ def test_parked_messages_are_listed_tried_again_and_dropped_and_status_and_docto
     assert (dropped["position"], dropped["reason"]) == (third, "ticket-12")
     [record] = cli.json("parked", "list", "--dropped")["parked"]
     assert (record["position"], record["reason"]) == (third, "ticket-12")
-    assert cli.json("parked", "retry", "--sequence", shown[0]["sequence"]) == {"sent": 1, "left": []}
-    assert cli.json("parked", "retry", "--consumer", "listener") == {"sent": 1, "left": []}
+    assert cli.json("parked", "retry", "--sequence", shown[0]["sequence"]) == {"sent": 1, "applied": 0, "left": []}
+    assert cli.json("parked", "retry", "--consumer", "listener") == {"sent": 1, "applied": 0, "left": []}
     assert asyncio.run(consume(folder, False, 2)) == [first, second]
     assert cli.json("parked", "list") == {"parked": [], "next": None}
     assert cli.json("status")["parked"] == {}
@@ -87,6 +89,10 @@ def test_parked_messages_are_listed_tried_again_and_dropped_and_status_and_docto
         (("list", "--after", "x"), "after"),
         (("list", "--consumer", "a.>"), "consumer"),
         (("retry", "--consumer", "*"), "consumer"),
+        (("list", "--read-model", "elsewhere"), "read_model"),
+        (("retry", "--read-model", "live_memory", "--consumer", "listener"), "read_model"),
+        (("retry", "--read-model", "live_memory", "--sequence", "x"), "stream"),
+        (("drop", "live_memory-1", "--reason", "x"), "id"),
     ],
 )
 def test_bad_input_names_its_field(folder: Path, arguments: tuple[str, ...], field: str):
@@ -98,3 +104,42 @@ def test_nothing_parked_under_a_name_is_not_found(folder: Path):
     for arguments in (("retry", "--consumer", "nobody"), ("drop", "message-999", "--reason", "x")):
         ran = Cli(folder)("parked", *arguments, "--json")
         assert (ran.status, ran.error["code"]) == (2, "not_found")
+
+
+def test_events_that_a_read_model_parked_are_listed_diagnosed_and_tried_again(folder: Path):
+    cli = Cli(folder)
+    one, other = cli.remember(TEXT), cli.remember("a second one")
+    cli.json("list")
+    # As if the read model had not been able to take what is on record of two memories.
+    [[first], [second]] = _sql(
+        folder,
+        "insert into lethelog_views.parked (name, schema, tenant, stream, position, event, error, attempts) "
+        "select 'live_memory', 'lethelog_views', tenant, stream, position, name, 'ValueError', 4 "
+        "from lethelog.events where stream = any(%s) order by position returning position",
+        [one, other],
+    )
+    _sql(folder, "delete from lethelog_views.live_memory where memory_id = any(%s) returning 1", [one, other])
+    status = cli.json("status")
+    [seen] = [view for view in status["read_models"] if view["name"] == "live_memory"]
+    assert (seen["standing"], seen["parked"], seen["lag"]) == ("parked", 2, 0)
+    doctor = cli("doctor", "--json")
+    [check] = [one for one in json.loads(doctor.out)["checks"] if one["name"] == "live_memory"]
+    assert doctor.status == 1 and check["level"] == "fault" and "--read-model live_memory" in check["fix"]
+    page = cli.json("parked", "list", "--limit", "1")
+    assert [(row["where"], row["position"], row["sequence"]) for row in page["parked"]] == [
+        ("live_memory", first, one)
+    ]
+    rest = cli.json("parked", "list", "--after", page["next"])["parked"]
+    assert [row["position"] for row in rest] == [second]
+    shown = cli("parked", "list", "--read-model", "live_memory").out + cli("status").out
+    assert "parked: 2" in shown and TEXT not in shown
+    assert cli.json("parked", "retry", "--read-model", "live_memory", "--sequence", other)["applied"] == 1
+    assert cli.json("parked", "retry") == {"sent": 0, "applied": 1, "left": []}
+    assert cli.json("show", one)["content"] == TEXT
+    assert cli("doctor", "--json").status == 0
+
+
+def _sql(folder: Path, statement: str, ids: list[str]) -> list:
+    url = psycopg.conninfo.make_conninfo(embedded.superuser_url(folder), dbname="lethelog")
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(statement.encode(), (ids,)).fetchall()

@@ -160,10 +160,18 @@ def test_ctrl_c_during_a_rebuild_leaves_the_live_view_and_what_was_built_for_the
         rebuild.send_signal(signal.SIGINT)
         _, said = rebuild.communicate(timeout=60)
     assert rebuild.returncode == 130 and b"Traceback" not in said, said
+    assert b"is kept" in said
     [kept] = _schemas(cli.data_dir) - before
+    [left] = cli.json("status")["rebuilds"]
+    assert (left["name"], left["schema"], left["running"]) == ("memory_history", kept, False)
+    [check] = [one for one in cli.json("doctor")["checks"] if one["name"] == "rebuild of memory_history"]
+    assert check["level"] == "warning" and "--cancel" in check["fix"]
     assert cli.json("history", one)["entries"]
     assert cli("rebuild", "memory_history").status == 0
     assert _current(cli.data_dir, "memory_history") == kept
+    assert cli.json("rebuild", "memory_history", "--cancel") == {"dropped": []}
+    assert cli("rebuild", "memory_history", "--cancel", "--fresh", "--json").error["field"] == "cancel"
+    assert cli("rebuild", "memory_history", "--fresh").status == 0
 
 
 def test_a_read_model_of_another_version_is_refused_diagnosed_and_mended(own):

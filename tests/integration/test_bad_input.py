@@ -26,7 +26,7 @@ from lethelog.handlers.memories import Retry
 from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.reading import GetQuery, HistoryQuery, ListQuery, SearchQuery
 from lethelog.handlers.reviewing import Decide, ProposalsQuery, ShowQuery
-from lethelog.projections.runner import wait_for
+from lethelog.projections.progress import wait_for
 
 from .passes import ToldJudge, pass_settings
 
@@ -655,6 +655,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "cancel_rebuild": {"name": "review_queue"},
     "replay_into": {"name": "wrong", "to": 1},
     "drop_replay": {"name": "wrong"},
+    "retry_parked": {"name": "review_queue", "stream": SOURCE},
     "compare": {"name": "review_queue"},
 }
 

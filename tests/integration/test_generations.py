@@ -7,8 +7,9 @@ import psycopg
 import pytest
 from lethelog.domain.errors import Unavailable
 from lethelog.projections.generations import read_generations, read_models
+from lethelog.projections.progress import read_progress
 from lethelog.projections.rebuild import Rebuilder, drop_retired
-from lethelog.projections.runner import ensure_tables, read_progress
+from lethelog.projections.runner import ensure_tables
 
 AT_ONCE = timedelta()
 

@@ -30,7 +30,7 @@ from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
 from lethelog.ops.local import INSTALLATION, open_caller
 from lethelog.ops.settings import Settings
-from lethelog.projections.runner import wait_for
+from lethelog.projections.progress import wait_for
 from lethelog.streams.payloads import Actor
 from nats.aio.msg import Msg
 

@@ -83,7 +83,7 @@ def runner(world) -> ProjectionRunner:
 @pytest.mark.parametrize("page", [1, 3, 500])
 async def test_every_state_is_kept_however_the_pages_are_cut(world, database_url, page, monkeypatch):
     await lives(world)
-    monkeypatch.setattr("lethelog.projections.runner.PAGE", page)
+    monkeypatch.setattr("lethelog.projections.runner.LARGEST_PAGE", page)
     await runner(world).catch_up(await world.engine.log.head())
     await assert_all_states_are_kept(world, database_url)
 

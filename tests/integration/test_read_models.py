@@ -8,8 +8,9 @@ import pytest
 from lethelog.domain.errors import LethelogError, Misconfigured, NotCaughtUp
 from lethelog.projections.generations import read_models
 from lethelog.projections.live_memory import LiveMemory
+from lethelog.projections.progress import wait_for
 from lethelog.projections.rebuild import Rebuilder
-from lethelog.projections.runner import ProjectionRunner, ensure_tables, wait_for
+from lethelog.projections.runner import ProjectionRunner, ensure_tables
 
 
 def rebuilder(world, name: str, **options) -> Rebuilder:

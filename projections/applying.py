@@ -1,0 +1,205 @@
+"""Applying pages of events to one copy of a read model: exactly once each, with the position in one transaction.
+
+An event is *set aside* instead where an earlier one of its stream is parked. Nothing else is ever passed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+
+from ..domain.errors import LethelogError, Unavailable
+from ..domain.events import event_class
+from ..streams.database import Connection, Database
+from ..streams.payloads import RecordedEvent, WrittenByNewer
+from .generations import HOME
+from .parked import BEHIND, StreamKey, park, parked_streams
+from .progress import CHOSEN, chosen
+from .projection import Projection
+
+_NOT_THE_EVENTS = ("0A", "25", "26", "28", "3F", "42")
+"""SQLSTATE classes that say the tables or the session are wrong, whatever the event."""
+_PASSING = ("40", "55")
+"""SQLSTATE classes of a transaction that lost a race or a lock: the same again may do."""
+
+
+class CannotApply(LethelogError):
+    """An event cannot be applied to a read model. Names the error's class only: its text may hold content."""
+
+    code = "cannot_apply"
+
+    def __init__(self, read_model: str, before: int, event: RecordedEvent, error: Exception) -> None:
+        self.before = before
+        """The position up to which the read model is built."""
+        self.event = event
+        self.error_class = error.kind if isinstance(error, _Unfit) else type(error).__name__
+        self.reason = f"{event.name}: {self.error_class}"
+        self.of_the_event = not isinstance(error, _UnknownName | _NotYet) and not _of_the_database(error)
+        """Whether another event would fare better: only then it can be set aside."""
+        super().__init__(
+            f"the event at position {event.position} cannot be applied to {read_model} ({self.reason})",
+            read_model=read_model,
+            position=event.position,
+        )
+
+
+class MovedMeanwhile(Exception):
+    """The view is not where the page begins: another leader or a rebuild was quicker. Read the position anew."""
+
+
+class _Unfit(Exception):
+    """An event that no read model can apply; ``kind`` says why."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
+class _NotYet(_Unfit):
+    """A newer version wrote it."""
+
+
+class _UnknownName(_Unfit):
+    """A name of a namespace that the projection reads, and that this version does not know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page on its way: what will be applied, and what is set aside."""
+
+    events: Sequence[RecordedEvent]
+    wanted: Sequence[RecordedEvent]
+    aside: Sequence[RecordedEvent]
+    prepared: Any
+
+    @property
+    def end(self) -> int:
+        """The position it leads to."""
+        return self.events[-1].position
+
+
+class Applier:
+    """Applies pages to the current generation, or to the copy in ``schema``."""
+
+    def __init__(self, database: Database, projection: Projection, schema: str | None) -> None:
+        self._database = database
+        self._projection = projection
+        self._schema = schema
+        self._namespaces = frozenset(name.partition(".")[0] for name in projection.wants)
+        self._parked: frozenset[StreamKey] = frozenset()
+
+    async def prepare(self, events: Sequence[RecordedEvent], by: Projection | None = None) -> Page:
+        """Sort a page's events and do what takes long. ``by`` does it in the projection's stead."""
+        wanted: list[RecordedEvent] = []
+        aside: list[RecordedEvent] = []
+        for event in events:
+            if not self._concerns(event):
+                continue
+            if (event.tenant, event.stream) in self._parked:
+                aside.append(event)
+                continue
+            check(event)
+            wanted.append(event)
+        prepared = await (by or self._projection).prepare(wanted) if wanted else None
+        return Page(events, wanted, aside, prepared)
+
+    async def write(self, page: Page, before: int, by: Projection | None = None) -> None:
+        """Write a prepared page and move the position; all of it or nothing. Raises `MovedMeanwhile`."""
+        async with self._database.transaction() as connection:
+            schema = await self._take_turn(connection, before)
+            if page.wanted:
+                await (by or self._projection).apply(connection, schema, page.wanted, page.prepared)
+            if page.aside:
+                await park(connection, self._projection.name, schema, page.aside, BEHIND, 0)
+            await self._advance(connection, schema, page.end)
+
+    async def apply(self, events: Sequence[RecordedEvent], before: int) -> int:
+        """Apply a page; returns the position.
+
+        Raises `CannotApply` for the first event that cannot be applied, once everything before it is.
+        """
+        try:
+            await self.write(await self.prepare(events), before)
+            return events[-1].position
+        except (Unavailable, MovedMeanwhile):
+            raise
+        except psycopg.Error as error:
+            if error.sqlstate is not None and error.sqlstate[:2] in _PASSING:
+                raise MovedMeanwhile from error
+            failed: Exception = error
+        except Exception as error:
+            failed = error
+        if len(events) == 1:
+            raise CannotApply(self._projection.name, before, events[0], failed) from failed
+        middle = len(events) // 2
+        return await self.apply(events[middle:], await self.apply(events[:middle], before))
+
+    async def set_aside(self, failed: CannotApply, attempts: int) -> int:
+        """Park an event that cannot be applied and pass it; returns the position."""
+        async with self._database.transaction() as connection:
+            schema = await self._take_turn(connection, failed.before)
+            await park(connection, self._projection.name, schema, [failed.event], failed.error_class, attempts)
+            await self._advance(connection, schema, failed.event.position)
+        return failed.event.position
+
+    async def stall(self, failed: CannotApply) -> None:
+        """Say where it stands and why."""
+        async with self._database.connection() as connection:
+            await connection.execute(
+                f"update {HOME}.tracking set stalled_at = %(at)s, error = %(why)s where {CHOSEN}",
+                {
+                    **chosen(self._projection.name, self._schema),
+                    "at": failed.event.position,
+                    "why": failed.reason,
+                },
+            )
+
+    @property
+    def parked(self) -> int:
+        """How many streams are parked."""
+        return len(self._parked)
+
+    def _concerns(self, event: RecordedEvent) -> bool:
+        if event.name in self._projection.wants:
+            return True
+        return event_class(event.name) is None and event.name.partition(".")[0] in self._namespaces
+
+    async def _take_turn(self, connection: Connection, before: int) -> str:
+        """Lock the tracking row, and refuse the page if anything it rests on moved. Returns where the view stands.
+
+        A rebuild switches under this lock, and parked events are tried again under it.
+        """
+        cursor = await connection.execute(
+            f"select schema, version, position from {HOME}.tracking where {CHOSEN} for no key update",
+            chosen(self._projection.name, self._schema),
+        )
+        row = await cursor.fetchone()
+        if row is None or row[1] != self._projection.version or row[2] != before:
+            raise MovedMeanwhile
+        parked = await parked_streams(connection, self._projection.name, row[0])
+        if parked != self._parked:
+            self._parked = parked
+            raise MovedMeanwhile
+        return row[0]
+
+    async def _advance(self, connection: Connection, schema: str, position: int) -> None:
+        await connection.execute(
+            f"update {HOME}.tracking set position = %s, stalled_at = null, error = null, moved_at = now() "
+            "where name = %s and schema = %s",
+            (position, self._projection.name, schema),
+        )
+
+
+def check(event: RecordedEvent) -> None:
+    """Raise for an event that cannot be applied to anything: unreadable, or of a name nobody here knows."""
+    if event.broken == WrittenByNewer.__name__:
+        raise _NotYet(WrittenByNewer.__name__)
+    if event.broken is not None:
+        raise _Unfit(event.broken)
+    if event.event is None and event_class(event.name) is None:
+        raise _UnknownName("UnknownName")
+
+
+def _of_the_database(error: Exception) -> bool:
+    return isinstance(error, psycopg.Error) and (error.sqlstate or "")[:2] in _NOT_THE_EVENTS
