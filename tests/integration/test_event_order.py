@@ -316,6 +316,34 @@ async def test_order_costs_no_request_while_nothing_failed(settings, carried, st
     await consumers.close()
 
 
+@pytest.mark.parametrize("cut", ["retry_later", "park"])
+async def test_a_process_cut_off_between_moving_an_event_and_ending_its_delivery_moves_it_once(
+    settings, carried, stories, place, monkeypatch, cut
+):
+    """What it moved is acknowledged by the broker; that it did is not, so the delivery comes again."""
+    stuck = uuid4()
+    first = await stories.tell(stuck)
+    handler = Handler(first)
+    original, cuts = getattr(Consumers, cut), []
+
+    async def once_unheard(self, *arguments) -> None:
+        await original(self, *arguments)
+        if not cuts:
+            cuts.append(arguments)
+            raise Unavailable("the answer never came")
+
+    monkeypatch.setattr(Consumers, cut, once_unheard)
+    policy = RetryPolicy(max_deliveries=2 if cut == "retry_later" else 1, delays=(0.1,), ack_wait=5)
+    consumers = Consumers(settings, carried_decode(stories))
+    await consumers.open([view(handler, policy=policy)])
+    await stories.tell(stuck)
+    await eventually(lambda: consumers.rule.outcomes["view", "repeated"] == 1, "it came again and was known")
+    await eventually(lambda: settled(consumers), "nothing waits")
+    assert await parked(place) == list(zip(stories.positions[stuck], ("ValueError", "EarlierParked"), strict=True))
+    assert handler.tries == {first: policy.max_deliveries}
+    await consumers.close()
+
+
 # --- replay -------------------------------------------------------------------------------------------------------
 
 

@@ -16,11 +16,15 @@ from lethelog.handlers.memories import MemoryCommands, Retry
 from lethelog.projections.embedders import open_embedder
 from lethelog.projections.runner import ProjectionRunner
 from lethelog.streams.broker import BrokerSettings
+from lethelog.streams.closed import decode_closed
+from lethelog.streams.consumers import Consumers
 from lethelog.streams.database import Database
+from lethelog.streams.delivery import RetryPolicy
 from lethelog.streams.master_keys import Keyring
-from lethelog.streams.payloads import Actor
+from lethelog.streams.payloads import Actor, RecordedEvent
 from lethelog.streams.reader import LogTail
 from lethelog.streams.relay import Relay
+from lethelog.streams.subscriptions import EventSubscription
 
 
 def tell(**said: Any) -> None:
@@ -92,6 +96,20 @@ async def relay(given: dict[str, Any]) -> None:
     await _tell_when(asyncio.ensure_future(asyncio.Event().wait()), leads)
 
 
+async def consume(given: dict[str, Any]) -> None:
+    """Take events of a durable and never finish with one; tells which it has."""
+
+    async def handle(event: RecordedEvent) -> None:
+        tell(begun=event.version, of=event.stream)
+        await asyncio.Event().wait()
+
+    consumers = Consumers(BrokerSettings(given["broker_url"], given["prefix"]), decode_closed)
+    policy = RetryPolicy(ack_wait=given["ack_wait"])
+    await consumers.open([EventSubscription(given["durable"], ("*",), handle, policy=policy)])
+    tell(ready=True)
+    await asyncio.Event().wait()
+
+
 async def _tell_when(running: "asyncio.Future[Any]", leads: Any) -> None:
     tell(ready=True)
     while not running.done():
@@ -102,7 +120,7 @@ async def _tell_when(running: "asyncio.Future[Any]", leads: Any) -> None:
     await running
 
 
-JOBS = {job.__name__: job for job in (write, remember_alike, revise, project, relay)}
+JOBS = {job.__name__: job for job in (write, remember_alike, revise, project, relay, consume)}
 
 try:
     asyncio.run(JOBS[sys.argv[1]](json.loads(sys.argv[2])))

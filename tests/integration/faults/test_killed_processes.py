@@ -2,14 +2,25 @@
 
 import asyncio
 from collections import Counter
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from lethelog.domain import events as e
 from lethelog.handlers.memories import Retry
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.streams.broker import BrokerSettings
+from lethelog.streams.consumers import Consumers
+from lethelog.streams.delivery import RetryPolicy
+from lethelog.streams.log import NewEvent, Unit
+from lethelog.streams.payloads import RecordedEvent
+from lethelog.streams.relay import Relay
+from lethelog.streams.subscriptions import EventSubscription
 
-from ..broker_fixtures import append, connected, eventually, stored
+from ..broker_fixtures import TENANT, append, connected, envelope, eventually, remembering, stored
+
+ACK_WAIT = 3.0
+"""Seconds until a dead process's delivery comes again; long enough to see that others do not wait for it."""
 
 
 @pytest.fixture
@@ -161,3 +172,38 @@ async def test_a_relay_on_standby_takes_over_from_one_that_is_killed_in_full_fli
 
     await eventually(all_there, "the standby carries the rest")
     assert await positions(settings) == list(range(1, 1201))
+
+
+async def test_events_behind_one_whose_process_was_killed_wait_until_it_comes_to_another(
+    log, database, tail, settings, start
+):
+    """The survivor cannot know what the dead one had; it finds out, and other aggregates go on meanwhile."""
+    stuck, other = uuid4(), uuid4()
+    relay = Relay(database, tail, settings)
+    await relay.open()
+    dead = await start(
+        "consume", broker_url=settings.url, prefix=settings.prefix, durable="view", ack_wait=ACK_WAIT
+    )
+    await dead.until(ready=True)
+    await log.append(remembering(stuck))
+    await dead.until(begun=1, of=str(stuck))
+    handled: list[tuple[UUID, int]] = []
+
+    async def handle(event: RecordedEvent) -> None:
+        handled.append((event.stream, event.version))
+
+    survivor = Consumers(settings, log.decode)
+    policy = RetryPolicy(ack_wait=ACK_WAIT)
+    await survivor.open([EventSubscription("view", ("*",), handle, policy=policy, concurrency=2)])
+    await dead.kill()
+    for unit in (pinning(stuck), remembering(other)):
+        await log.append(unit)
+    await eventually(lambda: handled == [(other, 1)], "the other aggregate goes on", ACK_WAIT)
+    await eventually(lambda: len(handled) == 3, "the rest is handled once the dead one's delivery comes again")
+    assert handled[1:] == [(stuck, 1), (stuck, 2)]
+    await survivor.close()
+    await relay.close()
+
+
+def pinning(stream: UUID) -> Unit:
+    return Unit(tenant=TENANT, subject=stream, events=[NewEvent(stream, 2, e.MemoryPinned())], envelope=envelope())
