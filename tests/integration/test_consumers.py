@@ -7,14 +7,18 @@ import time
 from collections import Counter
 from uuid import uuid4
 
+import psycopg
 import pytest
 from lethelog.domain.errors import Unavailable
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
 from lethelog.streams.delivery import Park, Reject, RetryLater, RetryPolicy
+from lethelog.streams.log import Log
+from lethelog.streams.master_keys import Keyring
 from lethelog.streams.relay import Relay
 from lethelog.streams.subscriptions import EventSubscription, TaskSubscription
 from lethelog.streams.tasks import Task, TaskPublisher
+from lethelog.streams.vault import Vault
 
 from .broker_fixtures import SECRET, OwnNats, append, connected, eventually, remembering, stored
 
@@ -143,6 +147,28 @@ async def test_an_event_that_cannot_be_read_is_set_aside_and_the_next_one_comes(
     assert "position" not in first
     await consumers.close()
     await client.close()
+
+
+async def test_f44_an_event_whose_key_is_destroyed_comes_as_a_tombstone_and_is_not_set_aside(
+    log, settings, carried, database, database_url
+):
+    seen: dict[int, tuple[str, str | None]] = {}
+
+    async def handle(event) -> None:
+        seen[event.position] = (event.name, event.event.content)
+
+    gone, kept = uuid4(), uuid4()
+    await log.append(remembering(gone))
+    await log.append(remembering(kept))
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("delete from lethelog_vault.data_keys where key_id = %s", (gone,))
+    reader = Log(database, Vault(database, Keyring.of(b"m" * 32)))  # one that never knew the key
+    consumers = Consumers(settings, reader.decode)
+    await consumers.open([EventSubscription("view", ("memory.remembered",), handle, policy=QUICK)])
+    await eventually(lambda: len(seen) == 2, "both came")
+    assert seen == {1: ("memory.remembered", None), 2: ("memory.remembered", SECRET)}
+    assert await parked(settings) == []
+    await consumers.close()
 
 
 # --- failing, putting off, ending ---------------------------------------------------------------------------------
