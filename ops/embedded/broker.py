@@ -71,7 +71,9 @@ class NatsServer:
             'server_name: "lethelog"',
             f"max_payload: {_LARGEST_MESSAGE}",
             f"authorization {{ token: {_quoted(token)} }}",
-            f"jetstream {{ store_dir: {_quoted(self._folder.broker_store)} }}",
+            # By default what was acknowledged is flushed every two minutes; events are in the log besides, but
+            # what consumers retry or parked is here only.
+            f'jetstream {{ store_dir: {_quoted(self._folder.broker_store)}, sync_interval: "1s" }}',
             f"ports_file_dir: {_quoted(self._folder.broker_ports)}",
         ]
         return b"".join(os.fsencode(line) + b"\n" for line in lines)
