@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 from lethelog.domain.errors import Unavailable
-from lethelog.streams.broker import BrokerSettings
+from lethelog.streams.broker import STREAM_KINDS, BrokerSettings
 from lethelog.streams.follow import follow
 from lethelog.streams.relay import Relay
 from lethelog.streams.topology import Topology
@@ -123,7 +123,7 @@ async def test_a_broker_that_is_not_there_is_an_error_at_once():
 async def test_following_makes_no_stream_of_its_own(settings):
     with pytest.raises(Unavailable):
         await anext(follow(settings))
-    assert len(await Topology(settings).drift()) == 3
+    assert len(await Topology(settings).drift()) == len(STREAM_KINDS)
 
 
 async def _followers(settings: BrokerSettings) -> int:
