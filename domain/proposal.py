@@ -12,7 +12,8 @@ from uuid import UUID
 from . import events as e
 from .errors import Conflict, StaleProposal
 from .judging import Action
-from .memory import Memory, decide_archive, decide_supersede
+from .memory import Memory
+from .memory_rules import decide_archive, decide_supersede
 
 ProposalStatus = Literal["proposed", "applied", "rejected", "dismissed", "withdrawn"]
 

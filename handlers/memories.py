@@ -10,11 +10,12 @@ from typing import Any
 from uuid import UUID
 
 from ..domain import commands as c
-from ..domain import memory as rules
+from ..domain import memory_rules as rules
 from ..domain.errors import Conflict, KeyReused, NotFound, WrongKind
 from ..domain.events import Event
 from ..domain.fields import parse
-from ..domain.memory import Memory, Owners, Resolved
+from ..domain.memory import Memory, Owners, evolve
+from ..domain.memory_rules import Resolved
 from ..streams.folding import fold_stream
 from ..streams.ids import new_id
 from ..streams.log import Appended, Claim, ClaimHeld, CommandKey, KeyTaken, NewEvent, Repeated, Unit, VersionMoved
@@ -195,7 +196,7 @@ class MemoryCommands:
         for stream, recorded in (await self._engine.log.read_streams(tenant, ids)).items():
             if recorded[0].name != "memory.remembered":
                 continue
-            state = fold_stream(recorded, rules.evolve)
+            state = fold_stream(recorded, evolve)
             assert state is not None
             found[stream] = state
         return found
@@ -372,7 +373,5 @@ def _numbered(stream: UUID, version: int, events: Sequence[Event]) -> list[NewEv
 def apply_events(state: Memory, events: Sequence[Event]) -> Memory:
     """The state after these events, as far as deciding needs it; times are placeholders."""
     for event in events:
-        state = rules.evolve(
-            state, event, stream=state.id, version=state.version + 1, recorded_at=state.recorded_at
-        )
+        state = evolve(state, event, stream=state.id, version=state.version + 1, recorded_at=state.recorded_at)
     return state

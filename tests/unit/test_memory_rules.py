@@ -19,10 +19,9 @@ from lethelog.domain import commands as c
 from lethelog.domain import events as e
 from lethelog.domain.errors import Conflict, InvalidInput
 from lethelog.domain.fields import parse
-from lethelog.domain.memory import (
+from lethelog.domain.memory import Memory, Owners, evolve
+from lethelog.domain.memory_rules import (
     CLOCK_SKEW,
-    Memory,
-    Owners,
     Resolved,
     check_version,
     decide,
@@ -32,7 +31,6 @@ from lethelog.domain.memory import (
     decide_revise,
     decide_supersede,
     decide_suppress,
-    evolve,
 )
 
 SAMPLES = Path(__file__).parent / "event_samples"
