@@ -11,17 +11,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ..domain.errors import InvalidInput
 from ..domain.events import Event
-from . import payloads
+from . import instants, payloads
 from .append import AppendQueue, PreparedUnit
 from .database import Database
 from .ids import new_id
 from .payloads import Envelope, RecordedEvent
 from .vault import Vault, WrappedKey
-
-APPEND_LOCK = 7283460113
-"""The advisory lock under which ``lethelog.append`` takes positions and times, until it is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,38 +235,12 @@ class Log:
         return row[0]
 
     async def position_at(self, instant: datetime) -> int:
-        """Position of the newest event recorded at or before an instant; 0 where there is none.
-
-        The answer is final: what is appended later is recorded later. Raises `InvalidInput` (``instant``) for an
-        instant that lies in the future of the log.
-        """
-        async with self._database.transaction() as connection:
-            cursor = await connection.execute(
-                "select recorded_at > %(at)s, greatest(recorded_at, clock_timestamp()) < %(at)s "
-                "from lethelog.head",
-                {"at": instant},
-            )
-            row = await cursor.fetchone()
-            assert row is not None
-            settled, future = row
-            if future:
-                raise InvalidInput("instant", "lies in the future of the log", "Nothing is on record there yet")
-            if not settled:
-                # An append that is under way may have its time already, and be recorded before the instant.
-                await connection.execute(f"select pg_advisory_xact_lock_shared({APPEND_LOCK})")
-            cursor = await connection.execute(_POSITION_AT, {"at": instant})
-            row = await cursor.fetchone()
-        assert row is not None
-        return row[0]
+        """See `instants.position_at`."""
+        return await instants.position_at(self._database, instant)
 
     async def recorded_at(self, position: int) -> datetime | None:
-        """When the event at a position was recorded; None where there is no such event."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "select recorded_at from lethelog.events where position = %s", (position,)
-            )
-            row = await cursor.fetchone()
-        return None if row is None else row[0]
+        """See `instants.recorded_at`."""
+        return await instants.recorded_at(self._database, position)
 
     async def stream_names(self, tenant: UUID, streams: Iterable[UUID]) -> dict[UUID, str]:
         """First event name of each stream that exists: says what kind of thing an id belongs to (F50)."""
@@ -356,21 +326,6 @@ class Log:
             prepared.add_claim(claim.kind, claim.digest, claim.held_by, claim.holder)
         return prepared, fresh
 
-
-_POSITION_AT = """
-    with recursive search(low, high) as (
-        select 0::bigint, position from lethelog.head
-        union all
-        select case when earlier then middle else low end, case when earlier then high else middle - 1 end
-        from (
-            select low, high, middle,
-                (select e.recorded_at from lethelog.events e where e.position = middle) <= %(at)s as earlier
-            from (select low, high, (low + high + 1) / 2 as middle from search where low < high) halved
-        ) compared
-    )
-    select low from search where low = high
-"""
-"""Positions have no gap and the log's time never goes back, so half of what is left falls out at each step."""
 
 _COLUMNS = "position, tenant, stream, version, name, event_id, recorded_at, body"
 
