@@ -110,7 +110,10 @@ async def _catch_up(log: Log, names: Sequence[str], apply: Apply, after: int, ol
 async def _oldest(js: JetStreamContext, settings: BrokerSettings, log: Log | None) -> int:
     """Position of the oldest event the broker holds, or the next one it will, as far as is known."""
     stream = settings.stream("events")
-    info = await js.stream_info(stream)
+    try:
+        info = await js.stream_info(stream)
+    except nats.js.errors.NotFoundError:
+        return 0  # it is made with the subscriber's durable, and filled by the first relay
     if info.state.messages:
         return await position_at(js, stream, info.state.first_seq) or 0
     if not info.state.last_seq:
