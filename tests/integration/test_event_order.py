@@ -549,3 +549,25 @@ async def test_a_stream_of_events_deleted_on_the_server_is_refilled_and_consumer
     # What was handled before the loss comes once more, before what is new.
     assert handler.done in ([1, 2, 3, 1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6])
     await consumers.close()
+
+
+async def test_a_parking_place_deleted_on_the_server_is_made_again_and_keeps_order_from_then_on(
+    settings, carried, stories, place, monkeypatch
+):
+    monkeypatch.setattr("lethelog.streams.consumers.CHECK_SECONDS", 0.1)
+    stuck, handler = uuid4(), Handler()
+    consumers = await park_some(settings, stories, handler, stuck, 3)
+    client = await connected(settings)
+    js, stream = client.jetstream(), settings.stream("parked")
+    await js.delete_stream(stream)
+    read = consumers._sequences["view"]._held._read["parked"]
+    await eventually(lambda: read.upto == 0, "the loss is noticed")
+    handler.failing.add(await stories.tell(stuck))
+    await eventually(lambda: consumers.rule.outcomes["view", "parked"] == 4, "the next failure is parked")
+    await stories.tell(stuck)
+    await eventually(lambda: consumers.rule.outcomes["view", "parked"] == 5, "the one behind it too")
+    fourth, fifth = stories.positions[stuck][3:]
+    assert await parked(place) == [(fourth, "ValueError"), (fifth, "EarlierParked")]
+    assert handler.by[stuck] == []
+    await client.close()
+    await consumers.close()

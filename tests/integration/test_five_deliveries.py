@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any
 from uuid import uuid4
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from lethelog.handlers.caller import Caller
 from lethelog.handlers.forgetting.judge_worker import JudgeWorker
@@ -30,6 +30,7 @@ FEW = settings(
     deadline=None,
     derandomize=True,
     database=None,
+    phases=[Phase.generate],  # what fails is short enough as it is
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
