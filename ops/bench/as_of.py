@@ -26,7 +26,7 @@ _LIMIT = 10
 
 async def as_of(bench: Bench) -> list[Row]:
     """A search at three moments of the past against one of the present, in one run."""
-    memories, rounds = bench.pick(100_000, 2_000), bench.pick(9, 2)
+    memories, rounds = bench.pick(100_000, 1_000), bench.pick(9, 2)
     async with bench.servers.engine(Clusters()) as engine:
         filled = await fill(engine, memories, bench.say)
         caller = Caller(filled.tenant, Actor("agent", filled.tenant))
@@ -45,7 +45,7 @@ async def as_of(bench: Bench) -> list[Row]:
         turns = await alternate({name: turn(name, known_at) for name, known_at in moments.items()}, rounds)
         bench.say("comparing with exact searches")
         recalls = {
-            name: await _recall(engine, caller, filled.queries(bench.pick(40, 5)), known_at)
+            name: await _recall(engine, caller, filled.queries(bench.pick(20, 5)), known_at)
             for name, known_at in moments.items()
         }
     of = f"{memories:,} memories of {DIMENSIONS} dimensions, {filled.past:,} past states; one search after another"
