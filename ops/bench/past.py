@@ -21,7 +21,7 @@ from ...streams.database import Connection, Database
 DIMENSIONS = 384
 CHANGED = 0.3
 """Share of the events that change a memory which is there; the others remember one."""
-_CLUSTERS = 2_000
+CLUSTERS = 2_000
 _OWN_WORDS, _WORDS, _VOCABULARY = 8, 12, 20_000
 _AT_ONCE = 2_000
 _BEGINNING = datetime(2025, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ class Clusters(Embedder):
     dimensions = DIMENSIONS
 
     def __init__(self) -> None:
-        self._centres = np.random.default_rng(7).standard_normal((_CLUSTERS, DIMENSIONS)).astype(np.float32)
+        self._centres = np.random.default_rng(7).standard_normal((CLUSTERS, DIMENSIONS)).astype(np.float32)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """The same text, the same vector."""
@@ -58,7 +58,7 @@ class Filled:
         """Questions about clusters, in their words."""
         return [
             " ".join([f"c{cluster}", *(f"c{cluster}w{n}" for n in self.chance.integers(0, _OWN_WORDS, 3))])
-            for cluster in self.chance.integers(0, _CLUSTERS, number)
+            for cluster in self.chance.integers(0, CLUSTERS, number)
         ]
 
 
@@ -105,7 +105,7 @@ def _lives(memories: int, chance: np.random.Generator) -> list[list[int]]:
 
 def _states(positions: Sequence[int], chance: np.random.Generator) -> list[State]:
     """A memory that is pinned and unpinned by turns."""
-    cluster = int(chance.integers(_CLUSTERS))
+    cluster = int(chance.integers(CLUSTERS))
     words = [f"c{cluster}", *(f"c{cluster}w{n}" for n in range(_OWN_WORDS))]
     # The more common a word, the more memories hold it.
     words += [f"word{int(n)}" for n in chance.zipf(1.3, _WORDS) % _VOCABULARY]
