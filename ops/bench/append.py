@@ -25,7 +25,7 @@ PAGE = 500
 _WITH_EVERYTHING = "with envelope, sealing, claims, command key and hash chain"
 _ONE_BOUND = "A lone caller waits for a flush and a round trip; the rest is what both processes compute."
 _PAGE_BOUND = (
-    "Each event of the page is a new memory with a data key, a seal, a claim and a hash of its own. The interpreter "
+    "Each event of the page is a new memory with its own data key, seal, claim and hash. The interpreter "
     "makes them before the database stores them, since a page is one unit; the baseline hands over encoded bytes "
     "and stores nothing else."
 )
