@@ -16,6 +16,8 @@ from psycopg.conninfo import conninfo_to_dict
 SCHEMA = "stock_view"
 """Where the table of live memory's shape stands, with all its indexes."""
 _WAIT_SECONDS = 600
+_AT_ONCE = 100
+"""Events the library is given to store at once; with a thousand it was seen to wait for its own database for ever."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,11 @@ class StockRunner:
 
     def append(self, texts: list[str]) -> None:
         """Store a memory of each text."""
-        self._app.save(
-            *(
-                Remembered(uuid4(), 1, datetime.now(UTC), tenant=self._tenant, topic=text[:60], content=text)
-                for text in texts
-            )
-        )
+        for start in range(0, len(texts), _AT_ONCE):
+            self._app.save(*map(self._remembered, texts[start : start + _AT_ONCE]))
+
+    def _remembered(self, text: str) -> Remembered:
+        return Remembered(uuid4(), 1, datetime.now(UTC), tenant=self._tenant, topic=text[:60], content=text)
 
     def catch_up(self) -> float:
         """Seconds until the view holds all there is, less what starting and stopping alone takes."""
