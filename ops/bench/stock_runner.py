@@ -17,7 +17,7 @@ SCHEMA = "stock_view"
 """Where the table of live memory's shape stands, with all its indexes."""
 _WAIT_SECONDS = 600
 _AT_ONCE = 100
-"""Events the library is given to store at once; with a thousand it was seen to wait for its own database for ever."""
+"""Events the library is given to store at once; with a thousand it was seen waiting for its database for ever."""
 
 
 @dataclass(frozen=True)
