@@ -52,7 +52,7 @@ async def run(
     measures: Sequence[Measure], servers: AbstractAsyncContextManager[Servers], *, quick: bool, watch: Watch
 ) -> Result:
     """Measure. Whatever the run made on the servers is gone afterwards, also when it is cancelled."""
-    began, before = time.monotonic(), os.getloadavg()[0]
+    began, before, commit = time.monotonic(), os.getloadavg()[0], _commit()
     rows: list[Row] = []
     watch(0, "starting the servers")
     async with servers as running:
@@ -66,14 +66,14 @@ async def run(
             load = os.getloadavg()[0]
             rows += [replace(row, load=load) for row in measured]
     watch(len(measures), "done")
-    return Result(tuple(rows), _machine(before, time.monotonic() - began, quick))
+    return Result(tuple(rows), _machine(commit, before, time.monotonic() - began, quick))
 
 
-def _machine(load_before: float, seconds: float, quick: bool) -> Machine:
+def _machine(commit: str | None, load_before: float, seconds: float, quick: bool) -> Machine:
     return Machine(
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         version=version("lethelog"),
-        commit=_commit(),
+        commit=commit,
         python=platform.python_version(),
         processor=_processor(),
         cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
