@@ -22,6 +22,8 @@ from .projection import Projection
 SMALLEST_PAGE = 100
 LARGEST_PAGE = 2_000
 """Pages double from the one to the other while they come full: short transactions when live, few when behind."""
+AT_ONCE = 10
+"""Largest pages in a row before the leadership is looked at again."""
 RETRY_SECONDS = (0.2, 1.0, 5.0)
 """An event that fails is tried again after each of these, and then parked."""
 STALL_SECONDS = 30.0
@@ -57,6 +59,10 @@ async def ensure_tables(database: Database, projections: Sequence[Projection]) -
                     f"{projection.version}; run: lethelog rebuild {projection.name}",
                     read_model=projection.name,
                 )
+
+
+def _nobody(_position: int, _target: int) -> None:
+    """Report to nobody."""
 
 
 class ProjectionRunner:
@@ -106,13 +112,13 @@ class ProjectionRunner:
 
         Parks nothing: raises `CannotApply` where an event fails.
         """
+        target = min(target, await self._log.head())
         position = await self.position()
         while position < target:
-            page = await self._log.read_page(position, LARGEST_PAGE, target)
-            if not page:
-                break
             try:
-                position = await self._applier.apply(page, position)
+                position = await self._overlapped(position, target)
+                page = await self._log.read_page(position, LARGEST_PAGE, target)
+                position = await self._applier.apply(page, position) if page else position
             except MovedMeanwhile:
                 position = await self.position()
             except CannotApply as failed:
@@ -130,7 +136,8 @@ class ProjectionRunner:
         report(position, target)
         while position < target:
             try:
-                position = await self._load(position, target, size, report)
+                loading = self._projection.loading(position, target)
+                position = await self._write_pages(loading, position, target, size, report)
             except MovedMeanwhile:
                 position = await self.position()
             except Unavailable:
@@ -146,14 +153,24 @@ class ProjectionRunner:
                 size = max(1, size // 8)
         return position
 
-    async def _load(self, position: int, target: int, size: int, report: Report) -> int:
-        """One page is prepared while the one before is written."""
-        loading = self._projection.loading(position, target)
-        page = await self._next_page(loading, position, target, size)
+    async def _overlapped(self, position: int, target: int) -> int:
+        """Apply large pages, each prepared while the one before is written; returns how far that went.
+
+        Where an event fails it stops before its page, which is for `Applier.apply` to take apart.
+        """
+        try:
+            return await self._write_pages(self._projection, position, target, LARGEST_PAGE, _nobody)
+        except (Unavailable, MovedMeanwhile):
+            raise
+        except Exception:
+            return await self.position()
+
+    async def _write_pages(self, by: Projection, position: int, target: int, size: int, report: Report) -> int:
+        page = await self._next_page(by, position, target, size)
         while page is not None:
-            following = asyncio.create_task(self._next_page(loading, page.end, target, size))
+            following = asyncio.create_task(self._next_page(by, page.end, target, size))
             try:
-                await self._applier.write(page, position, loading)
+                await self._applier.write(page, position, by)
             except BaseException:
                 following.cancel()
                 await asyncio.gather(following, return_exceptions=True)
@@ -163,9 +180,9 @@ class ProjectionRunner:
             page = await following
         return position
 
-    async def _next_page(self, loading: Projection, position: int, target: int, size: int) -> Page | None:
+    async def _next_page(self, by: Projection, position: int, target: int, size: int) -> Page | None:
         events = await self._log.read_page(position, size, target)
-        return await self._applier.prepare(events, loading) if events else None
+        return await self._applier.prepare(events, by) if events else None
 
     async def _follow(self) -> None:
         position = await self.position()
@@ -173,8 +190,10 @@ class ProjectionRunner:
         failing_at = failures = 0
         while await self.leadership.still_held():
             ticks = self._tail.ticks
-            page = await self._log.read_page(position, size)
             try:
+                if size == LARGEST_PAGE:
+                    position = await self._overlapped(position, position + AT_ONCE * LARGEST_PAGE)
+                page = await self._log.read_page(position, size)
                 position = await self._applier.apply(page, position) if page else position
             except CannotApply as failed:
                 failures = failures + 1 if failed.event.position == failing_at else 1

@@ -11,6 +11,7 @@ import psycopg
 from .database import Connection, Database
 
 RETRY_SECONDS = 0.5
+RELEASE_SECONDS = 2.0
 _LOG = logging.getLogger(__name__)
 
 
@@ -58,6 +59,10 @@ class Leadership:
     async def release(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
+            with contextlib.suppress(psycopg.Error, TimeoutError):
+                # The server notices a closed connection a moment later; whoever asks next must not find it held.
+                async with asyncio.timeout(RELEASE_SECONDS):
+                    await connection.execute("select pg_advisory_unlock(%s)", (self._number,))
             with contextlib.suppress(psycopg.Error):
                 await connection.close()
 
