@@ -1,4 +1,4 @@
-"""The library's recorder port over this log: the one module that imports ``eventsourcing``.
+"""The library's recorder port over this log: the one module of the product that imports ``eventsourcing``.
 
 It lets everything written for that library (subscriptions, projections, its test cases) run on a tenant's part
 of this log. Positions are gapless and become visible in order, which is what the port asks for. The state is

@@ -23,6 +23,7 @@ from .stock import StockRecorder, stored_events
 CALLERS = 64
 PAGE = 500
 _WITH_EVERYTHING = "with envelope, sealing, claims, command key and hash chain"
+_MANY_BOUND = "One interpreter makes, seals and packs every event, on one core, which it shares with other work."
 _ONE_BOUND = "A lone caller waits for a flush and a round trip; the rest is what both processes compute."
 _PAGE_BOUND = (
     "Each event of the page is a new memory with its own data key, seal, claim and hash. The interpreter "
@@ -96,6 +97,7 @@ async def many_callers(bench: Bench) -> list[Row]:
             target=Target("at least", target),
             flush_ms=flush,
             n=sum(len(one.each) for one in driven[name]),
+            bound_by=_MANY_BOUND,
             spread=turns.spread(name, "stock"),
             detail={
                 **latency(driven[name][-rounds:]),

@@ -27,7 +27,7 @@ def target(row: Row) -> str:
     asked: Target | None = row.target
     if asked is None:
         return "–"
-    return f"{_BOUND[asked.bound]} {asked.value:g}{'×' if asked.of == 'ratio' else f' {row.unit}'}"
+    return f"{_BOUND[asked.bound]} {asked.value:g}{'×' if asked.of == 'ratio' else f' {row.unit}'}".rstrip()
 
 
 def verdict(row: Row) -> str:
