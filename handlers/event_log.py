@@ -14,6 +14,7 @@ from ..domain.events import event_names
 from ..domain.fields import Id, Input, KnownAt, parse
 from ..streams.log import Selection
 from ..streams.payloads import RecordedEvent
+from ..streams.sealing import UnusableKey
 from .caller import Caller
 from .engine import Engine
 from .moments import moment_of
@@ -96,7 +97,11 @@ class EventLog:
             await self._engine.tail.wait(ticks)
 
     async def _present(self, tenant: UUID, found: Sequence[RecordedEvent]) -> tuple[EventView, ...]:
-        names = await self._engine.directory.names(tenant, {one.envelope.actor.id for one in found})
+        try:
+            names = await self._engine.directory.names(tenant, {one.envelope.actor.id for one in found})
+        except UnusableKey:
+            # What is sealed is carried as broken then; the rest is shown all the same.
+            names = dict[UUID, str]()
         return tuple(_view(one, names) for one in found)
 
 

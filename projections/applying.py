@@ -44,6 +44,23 @@ class CannotApply(LethelogError):
         )
 
 
+class CannotRead(LethelogError):
+    """The log behind a position cannot be read, whatever the cause; what a read model has so far stays."""
+
+    code = "cannot_read"
+
+    def __init__(self, read_model: str, before: int, error: Exception) -> None:
+        self.before = before
+        """The position up to which the read model is built."""
+        self.reason = f"reading the log: {type(error).__name__}"
+        super().__init__(
+            f"the log behind position {before} cannot be read for {read_model} ({self.reason}); "
+            "see: lethelog audit verify",
+            read_model=read_model,
+            position=before + 1,
+        )
+
+
 class MovedMeanwhile(Exception):
     """The view is not where the page begins: another leader or a rebuild was quicker. Read the position anew."""
 
@@ -143,14 +160,15 @@ class Applier:
             await self._advance(connection, schema, failed.event.position)
         return failed.event.position
 
-    async def stall(self, failed: CannotApply) -> None:
+    async def stall(self, failed: CannotApply | CannotRead) -> None:
         """Say where it stands and why."""
+        at = failed.event.position if isinstance(failed, CannotApply) else failed.before + 1
         async with self._database.connection() as connection:
             await connection.execute(
                 f"update {HOME}.tracking set stalled_at = %(at)s, error = %(why)s where {CHOSEN}",
                 {
                     **chosen(self._projection.name, self._schema),
-                    "at": failed.event.position,
+                    "at": at,
                     "why": failed.reason,
                 },
             )

@@ -13,8 +13,9 @@ from ..domain.errors import Misconfigured, Unavailable
 from ..streams.database import Database
 from ..streams.leadership import Leadership
 from ..streams.log import Log
+from ..streams.payloads import RecordedEvent
 from ..streams.reader import LogTail
-from .applying import Applier, CannotApply, MovedMeanwhile, Page
+from .applying import Applier, CannotApply, CannotRead, MovedMeanwhile, Page
 from .generations import HOME, prepare_home
 from .progress import Progress, duty, read_progress
 from .projection import Projection
@@ -110,18 +111,18 @@ class ProjectionRunner:
     async def catch_up(self, target: int) -> int:
         """Apply pages until the target position, whoever leads; returns the position.
 
-        Parks nothing: raises `CannotApply` where an event fails.
+        Parks nothing: raises `CannotApply` where an event fails, `CannotRead` where the log does.
         """
         target = min(target, await self._log.head())
         position = await self.position()
         while position < target:
             try:
                 position = await self._overlapped(position, target)
-                page = await self._log.read_page(position, LARGEST_PAGE, target)
+                page = await self._read(position, LARGEST_PAGE, target)
                 position = await self._applier.apply(page, position) if page else position
             except MovedMeanwhile:
                 position = await self.position()
-            except CannotApply as failed:
+            except (CannotApply, CannotRead) as failed:
                 await self._applier.stall(failed)
                 raise
         return position
@@ -129,7 +130,7 @@ class ProjectionRunner:
     async def load(self, target: int, report: Report) -> int:
         """Bring a copy that nobody reads up to a position, as fast as can be; returns the position.
 
-        Raises `CannotApply` where an event fails.
+        Raises `CannotApply` where an event fails, `CannotRead` where the log does.
         """
         size = LARGEST_PAGE
         position = await self.position()
@@ -145,13 +146,28 @@ class ProjectionRunner:
             except Exception as error:
                 position = await self.position()
                 if size == 1:
-                    [event] = await self._log.read_page(position, 1, target)
-                    failed = CannotApply(self._projection.name, position, event, error)
+                    failed = await self._cause(error, position, target)
                     await self._applier.stall(failed)
                     raise failed from error
                 # In smaller pages, from where it stands, until it is the one event.
                 size = max(1, size // 8)
         return position
+
+    async def _cause(self, error: Exception, position: int, target: int) -> CannotApply | CannotRead:
+        """What to say of an error that the one event behind a position leads to."""
+        if isinstance(error, CannotRead):
+            return error
+        [event] = await self._read(position, 1, target)
+        return CannotApply(self._projection.name, position, event, error)
+
+    async def _read(self, position: int, size: int, target: int | None = None) -> list[RecordedEvent]:
+        """A page of the log. Raises `Unavailable`, and `CannotRead` for whatever else goes wrong."""
+        try:
+            return await self._log.read_page(position, size, target)
+        except Unavailable:
+            raise
+        except Exception as error:
+            raise CannotRead(self._projection.name, position, error) from error
 
     async def _overlapped(self, position: int, target: int) -> int:
         """Apply large pages, each prepared while the one before is written; returns how far that went.
@@ -181,7 +197,7 @@ class ProjectionRunner:
         return position
 
     async def _next_page(self, by: Projection, position: int, target: int, size: int) -> Page | None:
-        events = await self._log.read_page(position, size, target)
+        events = await self._read(position, size, target)
         return await self._applier.prepare(events, by) if events else None
 
     async def _follow(self) -> None:
@@ -193,12 +209,19 @@ class ProjectionRunner:
             try:
                 if size == LARGEST_PAGE:
                     position = await self._overlapped(position, position + AT_ONCE * LARGEST_PAGE)
-                page = await self._log.read_page(position, size)
+                page = await self._read(position, size)
                 position = await self._applier.apply(page, position) if page else position
             except CannotApply as failed:
                 failures = failures + 1 if failed.event.position == failing_at else 1
                 failing_at, size = failed.event.position, 1
                 position = await self._put_off(failed, failures)
+                continue
+            except CannotRead as failed:
+                # In pages of one, so that what can be read before it is applied and the place is exact.
+                alone, size = size == 1, 1
+                if alone:
+                    await self._applier.stall(failed)
+                    await asyncio.sleep((self._retry_seconds or RETRY_SECONDS)[-1])
                 continue
             except MovedMeanwhile:
                 position = await self.position()

@@ -5,7 +5,7 @@ Concurrent units share one durable commit; each caller gets its own outcome.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,7 @@ from .append import AppendQueue, PreparedUnit
 from .database import Database
 from .ids import new_id
 from .payloads import Envelope, RecordedEvent
-from .vault import Vault, WrappedKey
+from .vault import DataKeys, Vault, WrappedKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,7 @@ class Log:
     async def decode(self, rows: Iterable[Sequence[object]], *, carry_broken: bool = False) -> list[RecordedEvent]:
         """Rows of the event table as events, with one key query per tenant for keys not cached.
 
-        Raises what an unreadable body raises, or carries it as a ``broken`` event.
+        Raises what an unreadable body or an unusable key raises, or carries it as a ``broken`` event.
         """
         taken_apart = [(row, _take_apart(row, carry_broken=carry_broken)) for row in rows]
         wanted: dict[UUID, set[UUID]] = {}
@@ -296,7 +296,7 @@ class Log:
                 wanted.setdefault(_uuid(row[1]), set()).update(payloads.key_ids([body]))
         keys = {tenant: await self._vault.data_keys(tenant, ids) for tenant, ids in wanted.items() if ids}
         return [
-            _recorded(row, body, keys.get(_uuid(row[1]), {}), carry_broken=carry_broken)
+            _recorded(row, body, keys.get(_uuid(row[1]), DataKeys()), carry_broken=carry_broken)
             for row, body in taken_apart
         ]
 
@@ -308,7 +308,8 @@ class Log:
             wrapped.append(kept)
         sealed = [payloads.sealed_under(new.event, new.stream) for new in unit.events]
         needed = {key_id for groups in sealed for key_id in groups if key_id not in fresh}
-        known = fresh | await self._vault.data_keys(unit.tenant, needed) if needed else fresh
+        known = await self._vault.data_keys(unit.tenant, needed) if needed else DataKeys()
+        known.usable.update(fresh)
         envelope = payloads.envelope_text(unit.envelope)
         prepared = PreparedUnit(tenant=unit.tenant, subject=unit.subject, command=unit.command, keys=wrapped)
         for new, groups in zip(unit.events, sealed, strict=True):
@@ -347,7 +348,7 @@ def _take_apart(row: Sequence[object], *, carry_broken: bool) -> payloads.Body |
 
 
 def _recorded(
-    row: Sequence[object], body: payloads.Body | Exception, keys: Mapping[UUID, bytes], *, carry_broken: bool
+    row: Sequence[object], body: payloads.Body | Exception, keys: DataKeys, *, carry_broken: bool
 ) -> RecordedEvent:
     position, tenant, stream, version, name, event_id, recorded_at, _ = row
     assert isinstance(position, int) and isinstance(version, int) and isinstance(name, str)

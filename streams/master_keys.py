@@ -53,7 +53,7 @@ class Keyring:
     def unwrap(self, fingerprint: bytes | None, wrapped: bytes, bound_to: bytes) -> bytes:
         """What was wrapped; ``fingerprint`` is None for keys of the time before there was one.
 
-        Raises `Misconfigured` where no key of the ring opens it.
+        Raises `UnusableKey` where no key of the ring opens it.
         """
         if fingerprint is not None and fingerprint not in self._keys:
             self.reload()
@@ -66,7 +66,7 @@ class Keyring:
                 return sealing.unseal(key, wrapped, bound_to)
             except sealing.SealBroken:
                 continue
-        raise Misconfigured(
+        raise sealing.UnusableKey(
             "the master key does not open this database's keys; it belongs to another data directory, or was "
             "taken out of the keyring too early"
         )

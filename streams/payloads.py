@@ -23,7 +23,7 @@ from . import sealing
 FORMAT = 1
 ActorKind = Literal["person", "agent", "worker", "system", "importer"]
 KeyOf = Callable[[UUID], bytes | None]
-"""key id -> data key, or None once it is destroyed."""
+"""key id -> data key, or None once it is destroyed; raises for one that is there and does not open."""
 
 
 class UnreadableEvent(LethelogError):

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from ..domain.errors import LethelogError
+from ..domain.errors import LethelogError, Misconfigured
 
 KEY_BYTES = 32
 _NONCE = 12
@@ -23,6 +23,13 @@ class SealBroken(LethelogError):
     """A sealed part does not open under its key: it was altered, moved, or the key is another one."""
 
     code = "seal_broken"
+
+
+class UnusableKey(Misconfigured):
+    """A key is there and cannot be unwrapped: damaged, or wrapped under a key that is not at hand.
+
+    Never to be taken for a destroyed one, which is not there at all.
+    """
 
 
 def new_key() -> bytes:

@@ -7,7 +7,7 @@ tombstone, never as an error. Erasing and a vault of its own database come later
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from . import sealing
@@ -27,6 +27,25 @@ class WrappedKey:
 
     key_id: UUID
     wrapped: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DataKeys:
+    """The data keys that were asked for, as far as they still exist."""
+
+    usable: dict[UUID, bytes] = field(default_factory=dict[UUID, bytes])
+    unusable: set[UUID] = field(default_factory=set[UUID])
+    """Those that exist and do not open."""
+
+    def get(self, key_id: UUID) -> bytes | None:
+        """The key; None where it was destroyed. Raises `UnusableKey` for one that exists and does not open."""
+        if key_id in self.unusable:
+            raise sealing.UnusableKey(
+                f"the data key of {key_id} does not open: it, or its tenant's key, is damaged or wrapped under "
+                "another key; put it back from a backup",
+                key_id=key_id,
+            )
+        return self.usable.get(key_id)
 
 
 class Vault:
@@ -63,9 +82,12 @@ class Vault:
         while len(self._keys) > CACHED_KEYS:
             self._keys.popitem(last=False)
 
-    async def data_keys(self, tenant: UUID, ids: Iterable[UUID]) -> dict[UUID, bytes]:
-        """The data keys that still exist; destroyed ones are absent. One query for those not cached."""
-        found: dict[UUID, bytes] = {}
+    async def data_keys(self, tenant: UUID, ids: Iterable[UUID]) -> DataKeys:
+        """The data keys that still exist; destroyed ones are absent. One query for those not cached.
+
+        One that does not open spoils none but itself.
+        """
+        found = DataKeys()
         missing: list[UUID] = []
         for key_id in ids:
             cached = self._keys.get((tenant, key_id))
@@ -73,19 +95,29 @@ class Vault:
                 missing.append(key_id)
             else:
                 self._keys.move_to_end((tenant, key_id))
-                found[key_id] = cached
+                found.usable[key_id] = cached
         if missing:
-            unwrapping = await self.tenant_key(tenant)
+            unwrapping = await self._unwrapping_key(tenant)
             async with self._database.connection() as connection:
                 rows = await connection.execute(
                     "select key_id, wrapped from lethelog_vault.data_keys where tenant = %s and key_id = any(%s)",
                     (tenant, missing),
                 )
                 for key_id, wrapped in await rows.fetchall():
-                    key = sealing.unseal(unwrapping, wrapped, _binding(tenant, key_id))
+                    key = _unwrapped(unwrapping, wrapped, _binding(tenant, key_id))
+                    if key is None:
+                        found.unusable.add(key_id)
+                        continue
                     self.remember(tenant, key_id, key)
-                    found[key_id] = key
+                    found.usable[key_id] = key
         return found
+
+    async def _unwrapping_key(self, tenant: UUID) -> bytes | None:
+        """The tenant's key; None where it does not open, which concerns this tenant alone."""
+        try:
+            return await self.tenant_key(tenant)
+        except sealing.UnusableKey:
+            return None
 
     def forget(self) -> None:
         """Drop every key this process remembers."""
@@ -163,6 +195,15 @@ class Vault:
             row = await _read_tenant_key(connection, tenant)
         assert row is not None
         return row
+
+
+def _unwrapped(unwrapping: bytes | None, wrapped: bytes, bound_to: bytes) -> bytes | None:
+    if unwrapping is None:
+        return None
+    try:
+        return sealing.unseal(unwrapping, wrapped, bound_to)
+    except sealing.SealBroken:
+        return None
 
 
 async def _read_tenant_key(connection: Connection, tenant: UUID) -> tuple[bytes | None, bytes] | None:
