@@ -3,7 +3,6 @@
 ``python -m lethelog.ops.settings_reference [FILE]``. A test compares the file with what this gives.
 """
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -46,5 +45,5 @@ def _one_line(text: str | None) -> str:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1] / "docs/reference/settings.md"
-    target.write_text(reference(), encoding="utf-8")
+    page = Path(__file__).parents[1] / "docs/reference/settings.md"
+    page.write_text(reference(), encoding="utf-8")

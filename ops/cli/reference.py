@@ -3,7 +3,6 @@
 A test compares the file with what this gives, so that the page never says anything else than ``--help``.
 """
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -44,8 +43,7 @@ def reference() -> str:
 
 def main() -> None:
     """Write the page."""
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE
-    target.write_text(reference(), encoding="utf-8")
+    PAGE.write_text(reference(), encoding="utf-8")
 
 
 def _command(command: Any, path: str, level: int) -> Iterator[str]:

@@ -4,13 +4,16 @@ An owner can take the triggers off; what is then changed is found by `lethelog a
 """
 
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
 from lethelog.domain.errors import Misconfigured
 from lethelog.ops import migrations
 from lethelog.ops.migrations import check_application, migrate
+from lethelog.streams.append import PreparedUnit, call_statement, unit_arrays
 from lethelog.streams.database import APPLICATION, Database, session_options
+from lethelog.streams.log import CommandKey
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 FORBIDDEN = [
@@ -203,3 +206,36 @@ def test_read_models_of_before_the_role_are_handed_over_and_leftovers_of_rebuild
             assert connection.execute(f"select one from {schema}.kept").fetchone() == (7,)
             connection.execute(f"alter table {schema}.kept add column two int")
             connection.execute(f"drop schema {schema} cascade")
+
+
+def _raw_append(connection: psycopg.Connection) -> None:
+    unit = PreparedUnit(uuid4(), uuid4(), CommandKey.fresh())
+    unit.add_event(uuid4(), 1, "memory.reaffirmed", uuid4(), b"x")
+    statement = call_statement().replace("bytea", "pg_catalog.bytea")
+    connection.execute(statement.encode(), unit_arrays([unit]))
+
+
+def test_types_of_the_callers_own_are_never_looked_up_by_the_append_function(filled, as_application, as_owner):
+    """A domain ``pg_temp.bytea`` whose check runs code: the function's owner must not run it."""
+    as_application.execute(
+        "create function pg_temp.evil(value pg_catalog.bytea) returns boolean language plpgsql as $$ begin "
+        "if current_user <> 'lethelog_application' then "
+        "execute 'grant delete on lethelog.events to lethelog_application'; end if; return true; end $$"
+    )
+    as_application.execute("grant execute on function pg_temp.evil to public")
+    as_application.execute("create domain pg_temp.bytea as pg_catalog.bytea check (pg_temp.evil(value))")
+    before = count(as_owner, "lethelog.events")
+    _raw_append(as_application)
+    assert count(as_owner, "lethelog.events") == before + 1
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
+        as_application.execute("delete from lethelog.events")
+
+
+def test_every_function_that_runs_as_its_owner_looks_in_the_catalog_first_and_in_temporary_schemas_last(as_owner):
+    found = as_owner.execute(
+        "select p.proname, p.proconfig from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
+        "where n.nspname like 'lethelog%' and p.prosecdef"
+    ).fetchall()
+    assert [name for name, _ in found] == ["append"]
+    for name, settings in found:
+        assert "search_path=pg_catalog, pg_temp" in settings, name
