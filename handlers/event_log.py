@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ..domain.errors import InvalidInput
+from ..domain.errors import InvalidInput, Unavailable
 from ..domain.events import event_names
 from ..domain.fields import Id, Input, KnownAt, parse
 from ..streams.log import Selection
@@ -74,7 +74,7 @@ class EventLog:
     async def tail(self, caller: Caller, arguments: Mapping[str, Any]) -> AsyncGenerator[EventView]:
         """Events as they are committed, each once and in order, until closed (``contextlib.aclosing``).
 
-        Goes on through a lost connection to the database; raises `Unavailable` while none can be had.
+        Raises `Unavailable` where the database does not answer at first; once it did, an outage is waited out.
         """
         caller.require("memory:read")
         query = parse(TailQuery, arguments)
@@ -83,11 +83,13 @@ class EventLog:
         position = await self._engine.log.head() if start is None else start - 1
         while True:
             ticks = self._engine.tail.ticks
-            head = await self._engine.log.head()
-            found = (
-                await self._engine.log.read_page(position, PAGE, head, only=selection) if head > position else []
-            )
-            for view in await self._present(caller.tenant, found):
+            try:
+                head, found = await self._read_on(position, selection)
+                views = await self._present(caller.tenant, found)
+            except Unavailable:
+                await self._engine.tail.wait(ticks)
+                continue
+            for view in views:
                 yield view
             if len(found) == PAGE:
                 position = found[-1].position
@@ -95,6 +97,12 @@ class EventLog:
             # What lies between belongs to others, or was not asked for.
             position = max(position, head)
             await self._engine.tail.wait(ticks)
+
+    async def _read_on(self, position: int, selection: Selection) -> tuple[int, list[RecordedEvent]]:
+        head = await self._engine.log.head()
+        if head <= position:
+            return head, []
+        return head, await self._engine.log.read_page(position, PAGE, head, only=selection)
 
     async def _present(self, tenant: UUID, found: Sequence[RecordedEvent]) -> tuple[EventView, ...]:
         try:

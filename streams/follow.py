@@ -96,9 +96,13 @@ async def _find(
 
 
 async def _first(js: JetStreamContext, info: StreamInfo, start: Literal["new", "all"] | int) -> _Place:
-    if start == "new":
-        return _Place(await last_position(js, info) or 0, created_at(info), info.state.last_seq)
-    return _Place(0 if start == "all" else start)
+    if start == "all":
+        return _Place(0)
+    last = await last_position(js, info) or 0
+    position = last if start == "new" else start
+    # The stream holds every event once and in order, so it is known how far back the first one stands.
+    behind = max(0, last - position)
+    return _Place(position, created_at(info), max(0, info.state.last_seq - behind))
 
 
 async def _messages(

@@ -41,6 +41,10 @@ class Keyring:
         """Fingerprint of the key that wraps."""
         return next(iter(self._keys))
 
+    def knows(self, fingerprint: bytes | None) -> bool:
+        """Whether the key with this fingerprint is in the ring; of keys without one nothing is known."""
+        return fingerprint is None or fingerprint in self._keys
+
     @property
     def fingerprints(self) -> tuple[bytes, ...]:
         """Of all its keys, newest first."""
@@ -53,10 +57,8 @@ class Keyring:
     def unwrap(self, fingerprint: bytes | None, wrapped: bytes, bound_to: bytes) -> bytes:
         """What was wrapped; ``fingerprint`` is None for keys of the time before there was one.
 
-        Raises `UnusableKey` where no key of the ring opens it.
+        Raises `UnusableKey` where no key of the ring opens it; see `reload`.
         """
-        if fingerprint is not None and fingerprint not in self._keys:
-            self.reload()
         if fingerprint is None:
             tried = list(self._keys.values())
         else:
@@ -72,7 +74,7 @@ class Keyring:
         )
 
     def reload(self) -> None:
-        """Read the keys again: another process may have put a new one in front."""
+        """Read the keys again: another process may have put a new one in front. A command may take its time."""
         self._keys = _by_fingerprint(self._load())
 
 

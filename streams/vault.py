@@ -4,6 +4,7 @@ Destroying a data key makes everything sealed under it unreadable, in every copy
 tombstone, never as an error. Erasing and a vault of its own database come later; this module is their seam.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -129,7 +130,7 @@ class Vault:
 
         Runs beside everything else, goes on where one that was broken off stopped, and may run twice at once.
         """
-        self.keyring.reload()
+        await asyncio.to_thread(self.keyring.reload)
         done = 0
         async with self._database.connection() as connection:
             left = "from lethelog_vault.tenant_keys where master is distinct from %s"
@@ -179,13 +180,15 @@ class Vault:
             row = await _read_tenant_key(connection, tenant)
         if row is None:
             row = await self._make_tenant_key(tenant)
+        if not self.keyring.knows(row[0]):
+            await asyncio.to_thread(self.keyring.reload)
         return self.keyring.unwrap(*row, _binding(tenant, tenant))
 
     async def _make_tenant_key(self, tenant: UUID) -> tuple[bytes | None, bytes]:
         async with self._database.transaction() as connection:
             await connection.execute("select pg_advisory_xact_lock_shared(%s)", (_NEW_TENANT_KEYS,))
             # Under a key that was taken away meanwhile nobody else could open it.
-            self.keyring.reload()
+            await asyncio.to_thread(self.keyring.reload)
             master, wrapped = self.keyring.wrap(sealing.new_key(), _binding(tenant, tenant))
             await connection.execute(
                 "insert into lethelog_vault.tenant_keys (tenant, master, wrapped) values (%s, %s, %s) "

@@ -33,6 +33,7 @@ def register(app: typer.Typer) -> None:
         "lethelog review --action supersede",
         "printf 'a\\ns\\nq\\n' | lethelog review   # the same keys, one a line",
         "lethelog review --watch   # print proposals as they come",
+        "lethelog review --watch --from 1200 --json",
         panel="Forget",
     )
 
@@ -43,6 +44,10 @@ def review(
     watch: Annotated[
         bool, typer.Option("--watch", help="Print proposals as the broker brings them, until Ctrl-C.")
     ] = False,
+    since: Annotated[
+        int | None,
+        typer.Option("--from", min=1, metavar="POSITION", help="With --watch: also those recorded from here on."),
+    ] = None,
     json_only: Json = False,
 ) -> None:
     """Walk through what is proposed, and decide.
@@ -54,8 +59,10 @@ def review(
     if watch:
         from .watching import watch_proposals
 
-        watch_proposals(session, action)
+        watch_proposals(session, action, since)
         return
+    if since is not None:
+        raise InvalidInput("from", "goes with --watch")
     # Proposals show their memories, and an explanation walks the log.
     with session.reading("review_queue", "live_memory") as memory:
         walk = Walk(session.printer, memory)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ...domain.errors import LethelogError
 from .output import moment, safe
+from .session import VIEWS
 
 if TYPE_CHECKING:
     from ...projections.progress import Progress
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from .background import WorkerState
     from .session import Session
 
-READ_MODELS = ("live_memory", "review_queue", "memory_history")
 QUEUE_STATUSES = ("proposed", "applied", "rejected", "withdrawn")
 
 
@@ -118,8 +118,8 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
     async with database.connection() as connection:
         if not await are_prepared(connection):
             return
-        found.read_models = [await read_progress(connection, name) for name in READ_MODELS]
-        found.rebuilds = await read_rebuilds(connection, READ_MODELS)
+        found.read_models = [await read_progress(connection, name) for name in VIEWS]
+        found.rebuilds = await read_rebuilds(connection, VIEWS)
     if any(one.version for one in found.read_models):
         found.queue = await _queue(settings, database)
 

@@ -20,20 +20,22 @@ if TYPE_CHECKING:
 _ROLES: "frozenset[Role]" = frozenset(("views", "relay"))
 
 
-def watch_proposals(session: Session, action: str | None) -> None:
+def watch_proposals(session: Session, action: str | None, since: int | None) -> None:
     """Print this tenant's proposals until SIGINT or SIGTERM. With ``--json`` one document a line."""
     from .background import runs_everything
 
     roles = frozenset[Role]() if runs_everything(session.settings) else _ROLES
-    asyncio.run(_until_stopped(session, roles, action))
+    asyncio.run(_until_stopped(session, roles, action, since))
 
 
-async def _until_stopped(session: Session, roles: "frozenset[Role]", action: str | None) -> None:
+async def _until_stopped(
+    session: Session, roles: "frozenset[Role]", action: str | None, since: int | None
+) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    watching = asyncio.ensure_future(_watch(session, roles, action))
+    watching = asyncio.ensure_future(_watch(session, roles, action, since))
     stopping = asyncio.ensure_future(stopped.wait())
     await asyncio.wait({watching, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
@@ -44,7 +46,7 @@ async def _until_stopped(session: Session, roles: "frozenset[Role]", action: str
         await watching
 
 
-async def _watch(session: Session, roles: "frozenset[Role]", action: str | None) -> None:
+async def _watch(session: Session, roles: "frozenset[Role]", action: str | None, since: int | None) -> None:
     from ...domain.events import ProposalStaged
     from ...streams.follow import follow
     from ..local import open_memory
@@ -52,7 +54,9 @@ async def _watch(session: Session, roles: "frozenset[Role]", action: str | None)
 
     async with await open_memory(session.settings, roles) as door:
         broker = await asyncio.to_thread(broker_settings, session.settings)
-        events = follow(broker, names=("proposal.staged",), decode=door.engine.log.decode)
+        # Taken before anybody is told that it watches: what is proposed from then on is not missed.
+        start = await door.engine.log.head() if since is None else since - 1
+        events = follow(broker, names=("proposal.staged",), decode=door.engine.log.decode, start=start)
         session.printer.note("watching for proposals; stop with Ctrl-C")
         async with contextlib.aclosing(events):
             async for recorded in events:

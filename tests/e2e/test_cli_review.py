@@ -202,7 +202,7 @@ def test_on_a_terminal_single_keys_decide_and_the_terminal_is_put_back(cli):
 def test_watching_prints_each_proposal_as_the_broker_brings_it(cli, other_tenant):
     fill(cli, 2)
     cli.json("settings", "judgment", "on")
-    watching = cli.spawn("review", "--watch", "--json")
+    watching = cli.spawn("review", "--watch", "--from", "1", "--json")
     assert watching.stdout is not None and watching.stderr is not None
     elsewhere = other_tenant.spawn("review", "--watch")
     assert elsewhere.stderr is not None
