@@ -13,8 +13,9 @@ from ..domain.errors import LethelogError, Unavailable
 from ..domain.events import event_class
 from ..streams.database import Connection, Database
 from ..streams.payloads import RecordedEvent, WrittenByNewer
+from ..streams.sealing import UnusableKey
 from .generations import HOME
-from .parked import BEHIND, StreamKey, park, parked_streams
+from .parked import BEHIND, StreamKey, count_troubles, park, parked_streams
 from .progress import CHOSEN, chosen
 from .projection import Projection
 
@@ -37,6 +38,8 @@ class CannotApply(LethelogError):
         self.reason = f"{event.name}: {self.error_class}"
         self.of_the_event = not isinstance(error, _UnknownName | _NotYet) and not _of_the_database(error)
         """Whether another event would fare better: only then it can be set aside."""
+        self.may_pass = self.error_class != UnusableKey.__name__
+        """Whether the same again may do: a key that does not open needs somebody to put it back."""
         super().__init__(
             f"the event at position {event.position} cannot be applied to {read_model} ({self.reason})",
             read_model=read_model,
@@ -173,10 +176,14 @@ class Applier:
                 },
             )
 
-    @property
-    def parked(self) -> int:
-        """How many streams are parked."""
-        return len(self._parked)
+    async def troubles(self) -> int:
+        """How many things went wrong that were parked."""
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                f"select schema from {HOME}.tracking where {CHOSEN}", chosen(self._projection.name, self._schema)
+            )
+            row = await cursor.fetchone()
+            return 0 if row is None else await count_troubles(connection, self._projection.name, row[0])
 
     def _concerns(self, event: RecordedEvent) -> bool:
         if event.name in self._projection.wants:

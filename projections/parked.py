@@ -13,6 +13,7 @@ from uuid import UUID
 
 from ..streams.database import Connection
 from ..streams.payloads import RecordedEvent
+from ..streams.sealing import UnusableKey
 from .generations import HOME
 
 BEHIND = "EarlierParked"
@@ -63,6 +64,18 @@ async def park(
             [one.name for one in events],
         ),
     )
+
+
+async def count_troubles(connection: Connection, name: str, schema: str) -> int:
+    """How many things went wrong: each stream that waits is one, but those of one tenant's keys are one together."""
+    cursor = await connection.execute(
+        "select count(distinct case when error = %s then tenant else stream end) "
+        f"from {HOME}.parked where name = %s and schema = %s and error <> %s",
+        (UnusableKey.__name__, name, schema, BEHIND),
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return row[0]
 
 
 async def list_parked(

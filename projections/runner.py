@@ -30,7 +30,8 @@ RETRY_SECONDS = (0.2, 1.0, 5.0)
 STALL_SECONDS = 30.0
 """How often one that cannot be parked is tried again."""
 MOST_PARKED = 100
-"""Streams that may be parked; beyond that the trouble is not theirs, and the projection stalls."""
+"""Streams that may be parked, or tenants for their keys; beyond that the trouble is not theirs, and the projection
+stalls."""
 Report = Callable[[int, int], None]
 """Called with (position reached, position to reach)."""
 
@@ -232,10 +233,10 @@ class ProjectionRunner:
 
     async def _put_off(self, failed: CannotApply, failures: int) -> int:
         """Wait before an event is tried again, or park it; returns where to go on."""
-        if failures <= len(self._retry_seconds):
+        if failed.may_pass and failures <= len(self._retry_seconds):
             await self._applier.stall(failed)
             await asyncio.sleep(self._retry_seconds[failures - 1])
-        elif failed.of_the_event and self._applier.parked < MOST_PARKED:
+        elif failed.of_the_event and await self._applier.troubles() < MOST_PARKED:
             try:
                 return await self._applier.set_aside(failed, failures)
             except MovedMeanwhile:

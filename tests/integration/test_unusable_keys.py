@@ -4,6 +4,7 @@ import psycopg
 import pytest
 from lethelog.domain.errors import Misconfigured
 from lethelog.handlers.event_log import EventLog
+from lethelog.projections import runner as runner_module
 from lethelog.projections.parked import list_parked
 from lethelog.projections.parked_retry import ParkedEvents
 from lethelog.projections.runner import ProjectionRunner
@@ -69,6 +70,26 @@ async def test_a_damaged_key_spares_the_other_memories_of_its_tenant_and_a_missi
     page = (await EventLog(world.engine).page(world.caller, {"names": ["memory.remembered"]})).events
     assert [(one.stream, one.broken) for one in page] == [(bad, "UnusableKey"), (gone, None), (good, None)]
     assert [one.data and one.data["content"] for one in page] == [None, None, "whole"]
+
+
+async def test_a_damaged_key_of_a_tenant_holds_up_nobody_however_many_memories_it_has(
+    world, database_url, monkeypatch
+):
+    """It counts as one trouble, and nothing waits for it to go by."""
+    monkeypatch.setattr(runner_module, "MOST_PARKED", 2)
+    for number in range(4):
+        await world.remember(f"memory {number}")
+    other = await world.another_caller()
+    good = (await world.commands.remember(other, {"content": "of another tenant", "topic": "t"})).memory.id
+    with psycopg.connect(database_url) as connection:
+        connection.execute(DAMAGES["tenant key"], {"tenant": world.caller.tenant})
+    world.engine.vault.forget()
+    engine = world.engine
+    patient = ProjectionRunner(engine.database, engine.log, engine.tail, engine.live_memory, retry_seconds=(600,))
+    async with running(patient):
+        progress = await until(world, lambda p: not p.lag)
+        assert (progress.standing, progress.parked) == ("parked", 4)
+        assert (await world.reading.get(other, {"ids": [good]}))[0].id == good
 
 
 async def test_whatever_fails_while_a_page_is_read_shows_in_the_tracking_row(world, monkeypatch):
