@@ -12,7 +12,7 @@ from pydantic import Field
 from ..domain.errors import InvalidInput, Unavailable
 from ..domain.events import event_names
 from ..domain.fields import Id, Input, KnownAt, parse
-from ..streams.log import Selection
+from ..streams.pages import Selection
 from ..streams.payloads import RecordedEvent
 from ..streams.sealing import UnusableKey
 from .caller import Caller

@@ -14,7 +14,7 @@ from ..domain.fields import Input, KnownAt, parse
 from ..domain.memory import Memory, evolve
 from ..projections.rebuild import Report, silent
 from ..projections.replay import Replayer, replay_schema
-from ..streams.log import Selection
+from ..streams.pages import Selection
 from .caller import Caller
 from .engine import Engine
 from .moments import moment_of

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from ..domain.errors import InvalidInput, Misconfigured
 from .database import Connection, Database
+from .pages import EVENT_COLUMNS, read_rows
 
 PAGE = 5_000
 _EPOCH = 946_684_800
@@ -162,13 +163,7 @@ class _Verifier:
         running = hashlib.sha256(chain)
         at = before
         while at < last:
-            rows = await self._all(
-                "select position, tenant, stream, version, name, event_id, recorded_at, body, hash "
-                "from lethelog.events where position > %s and position <= %s order by position limit %s",
-                at,
-                last,
-                PAGE,
-            )
+            rows = await read_rows(self._connection, at, PAGE, upto=last, columns=f"{EVENT_COLUMNS}, hash")
             if not rows:
                 return Finding("position_missing", at + 1, last)
             for *row, stored in rows:

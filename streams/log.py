@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from ..domain.events import Event
@@ -16,6 +15,7 @@ from . import instants, payloads
 from .append import AppendQueue, PreparedUnit
 from .database import Database
 from .ids import new_id
+from .pages import EVENT_COLUMNS, Selection, read_rows
 from .payloads import Envelope, RecordedEvent
 from .vault import DataKeys, Vault, WrappedKey
 
@@ -68,28 +68,6 @@ class Unit:
     command: CommandKey = field(default_factory=CommandKey.fresh)
     new_keys: frozenset[UUID] = frozenset()
     """Memories that come to be with this unit and need a data key."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which events of the log to read: one tenant's, and of those some names or one stream."""
-
-    tenant: UUID
-    names: tuple[str, ...] = ()
-    """Stored names; empty for all."""
-    stream: UUID | None = None
-
-    def where(self) -> str:
-        """SQL that narrows a query of the event table; its values are `values`."""
-        return (
-            " and tenant = %(tenant)s"
-            + (" and name = any(%(names)s)" if self.names else "")
-            + (" and stream = %(stream)s" if self.stream is not None else "")
-        )
-
-    def values(self) -> dict[str, Any]:
-        """Parameters of `where`."""
-        return {"tenant": self.tenant, "names": list(self.names), "stream": self.stream}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +153,7 @@ class Log:
         """Events of one stream after a version, in order; empty where there is none for this tenant."""
         async with self._database.connection() as connection:
             cursor = await connection.execute(
-                f"select {_COLUMNS} from lethelog.events "
+                f"select {EVENT_COLUMNS} from lethelog.events "
                 "where tenant = %s and stream = %s and version > %s order by version",
                 (tenant, stream, after),
             )
@@ -186,7 +164,7 @@ class Log:
         """Events of several streams by one query; streams without events are absent."""
         async with self._database.connection() as connection:
             cursor = await connection.execute(
-                f"select {_COLUMNS} from lethelog.events "
+                f"select {EVENT_COLUMNS} from lethelog.events "
                 "where tenant = %s and stream = any(%s) order by stream, version",
                 (tenant, list(streams)),
             )
@@ -197,23 +175,14 @@ class Log:
         return found
 
     async def read_page(
-        self, after: int, limit: int, upto: int | None = None, *, only: "Selection | None" = None
+        self, after: int, limit: int, upto: int | None = None, *, only: Selection | None = None
     ) -> list[RecordedEvent]:
         """The next events after a position, in order: of all tenants, or those selected.
 
         An event that cannot be read is carried as ``broken``, so that the reader can say where it stands.
         """
-        values = {"after": after, "upto": upto if upto is not None else 2**62, "limit": limit}
-        where = "position > %(after)s and position <= %(upto)s"
-        if only is not None:
-            where += only.where()
-            values |= only.values()
-        async with self._database.connection() as connection, connection.cursor(binary=True) as cursor:
-            await cursor.execute(
-                f"select {_COLUMNS} from lethelog.events where {where} order by position limit %(limit)s".encode(),
-                values,
-            )
-            rows = await cursor.fetchall()
+        async with self._database.connection() as connection:
+            rows = await read_rows(connection, after, limit, upto=upto, only=only)
         return await self.decode(rows, carry_broken=True)
 
     async def last_of_their_streams(self, events: Sequence[RecordedEvent], upto: int) -> list[RecordedEvent]:
@@ -326,9 +295,6 @@ class Log:
         for claim in unit.claims:
             prepared.add_claim(claim.kind, claim.digest, claim.held_by, claim.holder)
         return prepared, fresh
-
-
-_COLUMNS = "position, tenant, stream, version, name, event_id, recorded_at, body"
 
 
 def _uuid(value: object) -> UUID:

@@ -26,12 +26,12 @@ from . import cloudevents
 from .broker import BrokerSettings, jetstream, translated
 from .cloudevents import Place
 from .database import Database
+from .pages import EVENT_COLUMNS
 from .parking import BEHIND, TASK_ID
 
 Line = tuple[str, str] | None
 PAGE_LIMIT = 500
 """Parked messages a list gives at most at a time."""
-_COLUMNS = "position, tenant, stream, version, name, event_id, recorded_at, body"
 _HEADER_ROOM = 1_024
 
 
@@ -291,7 +291,7 @@ class ParkingPlace:
         assert one.place is not None
         async with self._database.connection() as connection:
             cursor = await connection.execute(
-                f"select {_COLUMNS} from lethelog.events where position = %s and tenant = %s and stream = %s",
+                f"select {EVENT_COLUMNS} from lethelog.events where position = %s and tenant = %s and stream = %s",
                 (one.place.position, one.place.tenant, one.place.aggregate),
             )
             return await cursor.fetchone()

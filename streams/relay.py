@@ -22,6 +22,7 @@ from .broker import BrokerSettings, close, connect, jetstream, translated
 from .database import Database
 from .ending import end
 from .leadership import Leadership
+from .pages import read_rows
 from .passage import IN_FLIGHT, PAGE, Passage, Trouble, created_at, last_position
 from .reader import LogTail
 from .topology import Topology
@@ -31,7 +32,6 @@ CHECK_SECONDS = 2.0
 _SHORTEST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _LOG = logging.getLogger(__name__)
-_COLUMNS = "position, tenant, stream, version, name, event_id, recorded_at, body"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,11 +195,7 @@ class Relay:
 
     async def _read(self, after: int) -> Sequence[tuple[Any, ...]]:
         async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                f"select {_COLUMNS} from lethelog.events where position > %s order by position limit %s",
-                (after, PAGE),
-            )
-            return await cursor.fetchall()
+            return await read_rows(connection, after, PAGE)
 
     async def _keep(self, passage: Passage) -> None:
         """Store the contiguous acknowledged prefix, unless another leader made the stream's row its own."""

@@ -1,0 +1,58 @@
+"""Pages of the event table in order of position: the one way in which projections, relay and audit pull it.
+
+What a page holds is complete, since positions are gapless and become visible in order; `reader.LogTail` says when
+there may be another.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from .database import Connection
+
+EVENT_COLUMNS = "position, tenant, stream, version, name, event_id, recorded_at, body"
+"""What `Log.decode` and `cloudevents` take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which events of the log to read: one tenant's, and of those some names or one stream."""
+
+    tenant: UUID
+    names: tuple[str, ...] = ()
+    """Stored names; empty for all."""
+    stream: UUID | None = None
+
+    def where(self) -> str:
+        """SQL that narrows a query of the event table; its values are `values`."""
+        return (
+            " and tenant = %(tenant)s"
+            + (" and name = any(%(names)s)" if self.names else "")
+            + (" and stream = %(stream)s" if self.stream is not None else "")
+        )
+
+    def values(self) -> dict[str, Any]:
+        """Parameters of `where`."""
+        return {"tenant": self.tenant, "names": list(self.names), "stream": self.stream}
+
+
+async def read_rows(
+    connection: Connection,
+    after: int,
+    limit: int,
+    *,
+    upto: int | None = None,
+    only: Selection | None = None,
+    columns: str = EVENT_COLUMNS,
+) -> Sequence[tuple[Any, ...]]:
+    """The next rows after a position, in order, at most ``limit``, up to ``upto`` inclusive."""
+    values: dict[str, Any] = {"after": after, "upto": upto if upto is not None else 2**62, "limit": limit}
+    where = "position > %(after)s and position <= %(upto)s"
+    if only is not None:
+        where += only.where()
+        values |= only.values()
+    statement = f"select {columns} from lethelog.events where {where} order by position limit %(limit)s"
+    async with connection.cursor(binary=True) as cursor:
+        await cursor.execute(statement.encode(), values)
+        return await cursor.fetchall()
