@@ -13,6 +13,7 @@ from typing import Any, Generic, Self, TypeVar, Unpack
 
 from ..domain.errors import Unavailable
 from ..projections.parked_retry import Retried
+from ..projections.parking import Failing
 from ..projections.rebuild import Comparison, Rebuilt, Report, silent
 from .arguments import (
     AnyId,
@@ -363,9 +364,9 @@ class BlockingMemory:
         """See `AsyncMemory.set_policy`."""
         return self.run(self.asyncio.set_policy(changes))
 
-    def rebuild(self, name: str, report: Report = silent) -> Rebuilt:
+    def rebuild(self, name: str, report: Report = silent, *, failing: Failing = "stop") -> Rebuilt:
         """See `AsyncMemory.rebuild`."""
-        return self.run(self.asyncio.rebuild(name, report))
+        return self.run(self.asyncio.rebuild(name, report, failing=failing))
 
     def cancel_rebuild(self, name: str) -> bool:
         """See `AsyncMemory.cancel_rebuild`."""

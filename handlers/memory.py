@@ -10,6 +10,7 @@ from typing import Any, Unpack
 from ..domain.errors import InvalidInput, NotCaughtUp
 from ..domain.fields import Id, Input, parse
 from ..projections.parked_retry import ParkedEvents, Retried
+from ..projections.parking import Failing
 from ..projections.projection import Projection
 from ..projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
 from .arguments import (
@@ -313,9 +314,14 @@ class AsyncMemory:
         self.position = max(self.position, position)
         return await self.settings()
 
-    async def rebuild(self, name: str, report: Report = silent) -> Rebuilt:
-        """Build a read model anew from the log and switch to it; goes on with what a broken off rebuild left."""
-        return await self._rebuilder(name).rebuild(report)
+    async def rebuild(self, name: str, report: Report = silent, *, failing: Failing = "stop") -> Rebuilt:
+        """Build a read model anew from the log and switch to it; goes on with what a broken off rebuild left.
+
+        Stops at an event that cannot be applied and was not parked before, or parks it with ``failing="park"``.
+        """
+        if failing not in ("stop", "park"):
+            raise InvalidInput("failing", "must be stop or park")
+        return await self._rebuilder(name).rebuild(report, failing=failing)
 
     async def cancel_rebuild(self, name: str) -> bool:
         """Drop what a rebuild that was broken off has built; False where there is nothing."""

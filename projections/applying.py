@@ -16,7 +16,7 @@ from ..streams.payloads import RecordedEvent, WrittenByNewer
 from ..streams.sealing import UnusableKey
 from .generations import HOME
 from .parked import BEHIND, StreamKey, count_troubles, park, parked_streams
-from .progress import CHOSEN, chosen
+from .progress import CHOSEN, chosen, read_progress
 from .projection import Projection
 
 _NOT_THE_EVENTS = ("0A", "25", "26", "28", "3F", "42")
@@ -40,8 +40,9 @@ class CannotApply(LethelogError):
         """Whether another event would fare better: only then it can be set aside."""
         self.may_pass = self.error_class != UnusableKey.__name__
         """Whether the same again may do: a key that does not open needs somebody to put it back."""
+        fix = f"; to build it without, run: lethelog rebuild {read_model} --park" if self.of_the_event else ""
         super().__init__(
-            f"the event at position {event.position} cannot be applied to {read_model} ({self.reason})",
+            f"the event at position {event.position} cannot be applied to {read_model} ({self.reason}){fix}",
             read_model=read_model,
             position=event.position,
         )
@@ -161,6 +162,7 @@ class Applier:
             schema = await self._take_turn(connection, failed.before)
             await park(connection, self._projection.name, schema, [failed.event], failed.error_class, attempts)
             await self._advance(connection, schema, failed.event.position)
+        self._parked |= {(failed.event.tenant, failed.event.stream)}
         return failed.event.position
 
     async def stall(self, failed: CannotApply | CannotRead) -> None:
@@ -184,6 +186,13 @@ class Applier:
             )
             row = await cursor.fetchone()
             return 0 if row is None else await count_troubles(connection, self._projection.name, row[0])
+
+    async def sees_parked(self, event: RecordedEvent) -> bool:
+        """Look anew at what is parked; whether the event's stream is, so that the event will be set aside."""
+        async with self._database.connection() as connection:
+            progress = await read_progress(connection, self._projection.name, self._schema)
+            self._parked = await parked_streams(connection, self._projection.name, progress.schema)
+        return (event.tenant, event.stream) in self._parked
 
     def _concerns(self, event: RecordedEvent) -> bool:
         if event.name in self._projection.wants:

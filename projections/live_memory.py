@@ -59,6 +59,7 @@ class LiveMemory:
 
     name = "live_memory"
     tables = ("live_memory", "memory_past")
+    stream_column = "memory_id"
     wants = frozenset(event_names("memory."))
 
     def __init__(self, log: Log, embedder: Embedder) -> None:
@@ -200,8 +201,9 @@ class LiveMemory:
                 wanted.setdefault(tenant, []).append(stream)
         found: dict[tuple[UUID, UUID], list[RecordedEvent]] = {}
         for tenant, streams in wanted.items():
-            for stream, events in (await self._log.read_streams(tenant, streams)).items():
-                found[(tenant, stream)] = [event for event in events if event.position < before]
+            # Up to there and no further: a later one that cannot be read is not theirs.
+            for stream, events in (await self._log.read_streams(tenant, streams, upto=before - 1)).items():
+                found[(tenant, stream)] = events
         return found
 
     async def _embed(

@@ -40,6 +40,7 @@ class MemoryHistory:
     name = "memory_history"
     version = "1"
     tables = ("memory_history",)
+    stream_column = "stream"
     wants = frozenset(event_names("memory.")) | frozenset(event_names("verdict.") + event_names("proposal."))
 
     def loading(self, start: int, target: int) -> Projection:

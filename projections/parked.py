@@ -45,6 +45,18 @@ async def parked_streams(connection: Connection, name: str, schema: str) -> froz
     return frozenset(await cursor.fetchall())
 
 
+async def first_parked(connection: Connection, name: str, schema: str | None = None) -> dict[StreamKey, int]:
+    """Position of the first parked event of each sequence in a schema, or in the current generation."""
+    cursor = await connection.execute(
+        f"select p.tenant, p.stream, min(p.position) from {HOME}.parked p join {HOME}.tracking t "
+        "on t.name = p.name and t.schema = p.schema where t.name = %(name)s and "
+        "case when %(schema)s::text is null then t.state = 'current' else t.schema = %(schema)s end "
+        "group by p.tenant, p.stream",
+        {"name": name, "schema": schema},
+    )
+    return {(tenant, stream): position for tenant, stream, position in await cursor.fetchall()}
+
+
 async def park(
     connection: Connection, name: str, schema: str, events: Sequence[RecordedEvent], error: str, attempts: int
 ) -> None:
@@ -67,7 +79,7 @@ async def park(
 
 
 async def count_troubles(connection: Connection, name: str, schema: str) -> int:
-    """How many things went wrong: each stream that waits is one, but those of one tenant's keys are one together."""
+    """How many things went wrong: each stream that waits is one, those of one tenant's keys are one together."""
     cursor = await connection.execute(
         "select count(distinct case when error = %s then tenant else stream end) "
         f"from {HOME}.parked where name = %s and schema = %s and error <> %s",

@@ -34,6 +34,11 @@ class Projection(Protocol):
         """Its tables, without schema; what erasure and comparison go through."""
         ...
 
+    @property
+    def stream_column(self) -> str:
+        """The column of each of its tables that names the stream whose events made the row."""
+        ...
+
     def loading(self, start: int, target: int) -> "Projection":
         """What applies the pages from one position to another, one after another, each once, to a copy that nobody
         reads; itself, if nothing is faster.

@@ -27,6 +27,7 @@ from .generations import (
     prepare_home,
     read_generations,
 )
+from .parking import CopyParking, Failing, newly_parked
 from .progress import read_progress
 from .projection import Projection
 from .runner import ProjectionRunner, Report
@@ -45,6 +46,10 @@ class Rebuilt:
     schema: str
     resumed_at: int | None
     """Where it went on, if one that was broken off was there."""
+    parked: int = 0
+    """Events it could not apply and holds as parked, with what follows them in their streams."""
+    newly_parked: tuple[int, ...] = ()
+    """Positions of the first of them in streams that the generation before had not parked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,8 @@ class Comparison:
     name: str
     position: int
     differences: tuple[Difference, ...]
+    parked: int = 0
+    """Streams that either has parked; their rows are left out."""
 
     @property
     def equal(self) -> bool:
@@ -99,22 +106,25 @@ class Rebuilder:
         self._projection = projection
         self._grace = grace
 
-    async def rebuild(self, report: Report = silent) -> Rebuilt:
+    async def rebuild(self, report: Report = silent, *, failing: Failing = "stop") -> Rebuilt:
         """Build the next generation and switch to it. One that is cancelled or fails leaves the current one alone.
 
         What one that was broken off has built is used, if it is of this version; `cancel` first to start over.
+        What the current one has parked and still cannot be applied stays parked. Any other event that cannot be
+        applied raises `CannotApply`, or is parked with ``failing="park"``.
         Raises `Conflict` when this read model is being rebuilt already.
         """
         async with self._alone("rebuild", "rebuilt"):
-            generation = await self._next_generation()
-            runner = self._runner(generation.schema)
+            generation = await self._next_generation(failing)
+            runner = self._runner(generation.schema, failing)
             await runner.load(await self._log.head(), report)
             await self._index(generation)
             # What came while the indexes were built, so that little is left to do under the lock.
             await runner.catch_up(await self._log.head())
-            position = await self._switch(runner, generation.schema)
+            position, newly = await self._switch(runner, generation.schema, failing)
             await drop_retired(self._database, self._projection, self._grace)
-            return Rebuilt(position, generation.schema, generation.position or None)
+            parked = (await runner.progress()).parked
+            return Rebuilt(position, generation.schema, generation.position or None, parked, newly)
 
     async def cancel(self) -> list[Generation]:
         """Drop what a rebuild that was broken off has built; returns it. Raises `Conflict` while one runs."""
@@ -122,7 +132,10 @@ class Rebuilder:
             return await self._discard_all("filling", "filled")
 
     async def compare(self, report: Report = silent) -> Comparison:
-        """Build a second copy up to the live view's position and hold both against each other, row by row."""
+        """Build a second copy up to the live view's position and hold both against each other, row by row.
+
+        Streams that either has parked are left out of both, and counted.
+        """
         schema = f"lethelog_compare_{self._projection.name}"
         async with self._alone("compare", "compared"):
             try:
@@ -131,18 +144,25 @@ class Rebuilder:
                 runner = await self.build(schema, progress.position, report, indexed=False)
                 async with self._database.transaction() as seeing:
                     position = await self._see_both(seeing, runner)
-                    differences = [await _difference(seeing, table, schema) for table in self._projection.tables]
-                return Comparison(self._projection.name, position, tuple(differences))
+                    parked = await _parked_by_either(seeing, self._projection.name, schema)
+                    differences = [
+                        await _difference(seeing, self._projection, table, schema)
+                        for table in self._projection.tables
+                    ]
+                return Comparison(self._projection.name, position, tuple(differences), parked)
             finally:
                 await self.discard(schema)
 
     async def build(
         self, schema: str, upto: int, report: Report = silent, *, indexed: bool = True
     ) -> ProjectionRunner:
-        """Fill a scratch copy in a schema of its own up to a position; returns what can carry it further."""
+        """Fill a scratch copy in a schema of its own up to a position; returns what can carry it further.
+
+        What the current generation has parked and cannot be applied is parked in it too.
+        """
         await self.discard(schema)
         generation = await self._create(schema, "scratch")
-        runner = self._runner(schema)
+        runner = self._runner(schema, "stop")
         await runner.load(upto, report)
         if indexed:
             async with self._database.transaction() as connection:
@@ -155,13 +175,17 @@ class Rebuilder:
             async with self._database.transaction() as connection:
                 await prepare_home(connection)
                 await connection.execute(f"drop schema if exists {schema} cascade")
-                await connection.execute(f"delete from {HOME}.tracking where schema = %s", (schema,))
+                for table in ("parked", "tracking"):
+                    await connection.execute(f"delete from {HOME}.{table} where schema = %s", (schema,))
         except LethelogError:
             # The server is gone; the next one of this name drops what is left before it begins.
             return
 
-    def _runner(self, schema: str) -> ProjectionRunner:
-        return ProjectionRunner(self._database, self._log, self._tail, self._projection, schema)
+    def _runner(self, schema: str, failing: Failing) -> ProjectionRunner:
+        parking = CopyParking(self._database, self._log, self._projection, schema, failing)
+        return ProjectionRunner(
+            self._database, self._log, self._tail, self._projection, schema, pass_by=parking.park
+        )
 
     @asynccontextmanager
     async def _alone(self, duty: str, participle: str) -> AsyncGenerator[None]:
@@ -173,14 +197,19 @@ class Rebuilder:
         finally:
             await lock.release()
 
-    async def _next_generation(self) -> Generation:
-        """The one that was broken off, or a new and empty one."""
+    async def _next_generation(self, failing: Failing) -> Generation:
+        """The one that was broken off, or a new and empty one.
+
+        One that has parked what the current one has not, or not any more, is not gone on with.
+        """
         async with self._database.transaction() as connection:
             await prepare_home(connection)
             present = await read_generations(connection, self._projection.name)
-        for one in present:
-            if one.state in ("filling", "filled") and one.version == self._projection.version:
-                return one
+            for one in present:
+                if one.state not in ("filling", "filled") or one.version != self._projection.version:
+                    continue
+                if failing == "park" or not await newly_parked(connection, one.name, one.schema):
+                    return one
         await self._discard_all("filling", "filled")
         return await self._create(next_schema(self._projection.name, present), "filling")
 
@@ -204,10 +233,12 @@ class Rebuilder:
             await self._projection.create_indexes(connection, generation.schema)
             await _change_state(connection, generation.name, generation.schema, "filled")
 
-    async def _switch(self, runner: ProjectionRunner, schema: str) -> int:
+    async def _switch(
+        self, runner: ProjectionRunner, schema: str, failing: Failing
+    ) -> tuple[int, tuple[int, ...]]:
         for attempt in range(1, SWITCH_ATTEMPTS + 1):
             try:
-                return await self._try_switch(runner, schema)
+                return await self._try_switch(runner, schema, failing)
             except psycopg.errors.LockNotAvailable:
                 # Ctrl-C never waits for a lock for long.
                 if attempt == SWITCH_ATTEMPTS:
@@ -217,7 +248,10 @@ class Rebuilder:
             "take its place; what was built is kept, try again"
         )
 
-    async def _try_switch(self, runner: ProjectionRunner, schema: str) -> int:
+    async def _try_switch(
+        self, runner: ProjectionRunner, schema: str, failing: Failing
+    ) -> tuple[int, tuple[int, ...]]:
+        """Returns the position and what is parked newly."""
         name = self._projection.name
         async with self._database.transaction() as connection:
             await connection.execute("set local lock_timeout = '500ms'")
@@ -228,10 +262,18 @@ class Rebuilder:
             )
             present = await cursor.fetchone()
             position = await runner.catch_up(await self._log.head())
+            newly = await newly_parked(connection, name, schema)
+            if newly and failing == "stop":
+                raise Conflict(
+                    f"the event at position {newly[0]}, parked in the rebuild of {name}, is not parked in the "
+                    "present one any more; rebuild it again",
+                    read_model=name,
+                    position=newly[0],
+                )
             if present is not None:
                 await _change_state(connection, name, present[0], "retired")
             await _change_state(connection, name, schema, "current")
-        return position
+        return position, newly
 
     async def _discard_all(self, *states: State) -> list[Generation]:
         async with self._database.transaction() as connection:
@@ -293,7 +335,16 @@ async def _change_state(connection: Connection, name: str, schema: str, state: S
     )
 
 
-async def _difference(connection: Connection, table: str, schema: str) -> Difference:
+async def _parked_by_either(connection: Connection, name: str, schema: str) -> int:
+    cursor = await connection.execute(
+        f"select count(distinct (tenant, stream)) from ({_PARKED_BY_EITHER}) x", {"name": name, "schema": schema}
+    )
+    row = await cursor.fetchone()
+    assert row is not None
+    return row[0]
+
+
+async def _difference(connection: Connection, projection: Projection, table: str, schema: str) -> Difference:
     # A vector is compared by the model that made it: an endpoint may round another way the second time.
     cursor = await connection.execute(
         "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute "
@@ -304,12 +355,21 @@ async def _difference(connection: Connection, table: str, schema: str) -> Differ
     row = await cursor.fetchone()
     assert row is not None
     columns = row[0]
-    live = f"select {columns} from {table}"
-    rebuilt = f"select {columns} from {schema}.{table}"
+    kept = f"where (tenant, {projection.stream_column}) not in ({_PARKED_BY_EITHER})"
+    live = f"select {columns} from {table} {kept}"
+    rebuilt = f"select {columns} from {schema}.{table} {kept}"
     cursor = await connection.execute(
-        f"select (select count(*) from {table}), "
-        f"(select count(*) from ({live} except {rebuilt}) x), (select count(*) from ({rebuilt} except {live}) y)"
+        f"select (select count(*) from ({live}) x), "
+        f"(select count(*) from ({live} except {rebuilt}) x), "
+        f"(select count(*) from ({rebuilt} except {live}) y)",
+        {"name": projection.name, "schema": schema},
     )
     counted = await cursor.fetchone()
     assert counted is not None
     return Difference(table, *counted)
+
+
+_PARKED_BY_EITHER = (
+    f"select p.tenant, p.stream from {HOME}.parked p join {HOME}.tracking t on t.name = p.name "
+    "and t.schema = p.schema where p.name = %(name)s and (t.state = 'current' or t.schema = %(schema)s)"
+)

@@ -59,6 +59,7 @@ class ReviewQueue:
     name = "review_queue"
     version = "1"
     tables = ("review_queue",)
+    stream_column = "proposal_id"
     wants = frozenset(event_names("proposal."))
 
     def loading(self, start: int, target: int) -> Projection:

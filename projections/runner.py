@@ -7,7 +7,7 @@ It never skips silently (engine-notes 1.8, F44).
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from ..domain.errors import Misconfigured, Unavailable
 from ..streams.database import Database
@@ -32,6 +32,8 @@ STALL_SECONDS = 30.0
 MOST_PARKED = 100
 """Streams that may be parked, or tenants for their keys; beyond that the trouble is not theirs, and the projection
 stalls."""
+PassBy = Callable[[CannotApply], Awaitable[int]]
+"""What is done instead of stopping at an event that cannot be applied: returns where to go on, or raises it."""
 Report = Callable[[int, int], None]
 """Called with (position reached, position to reach)."""
 
@@ -82,6 +84,7 @@ class ProjectionRunner:
         schema: str | None = None,
         *,
         retry_seconds: Sequence[float] = RETRY_SECONDS,
+        pass_by: PassBy | None = None,
     ) -> None:
         self._database = database
         self._log = log
@@ -89,6 +92,7 @@ class ProjectionRunner:
         self._projection = projection
         self._schema = schema
         self._retry_seconds = retry_seconds
+        self._pass_by = pass_by
         self._applier = Applier(database, projection, schema)
         self.leadership = Leadership(database, duty(projection.name))
 
@@ -112,7 +116,7 @@ class ProjectionRunner:
     async def catch_up(self, target: int) -> int:
         """Apply pages until the target position, whoever leads; returns the position.
 
-        Parks nothing: raises `CannotApply` where an event fails, `CannotRead` where the log does.
+        Raises `CannotApply` where an event fails and ``pass_by`` raises it, `CannotRead` where the log fails.
         """
         target = min(target, await self._log.head())
         position = await self.position()
@@ -123,7 +127,9 @@ class ProjectionRunner:
                 position = await self._applier.apply(page, position) if page else position
             except MovedMeanwhile:
                 position = await self.position()
-            except (CannotApply, CannotRead) as failed:
+            except CannotApply as failed:
+                position = await self._pass(failed)
+            except CannotRead as failed:
                 await self._applier.stall(failed)
                 raise
         return position
@@ -131,7 +137,7 @@ class ProjectionRunner:
     async def load(self, target: int, report: Report) -> int:
         """Bring a copy that nobody reads up to a position, as fast as can be; returns the position.
 
-        Raises `CannotApply` where an event fails, `CannotRead` where the log does.
+        Raises `CannotApply` where an event fails and ``pass_by`` raises it, `CannotRead` where the log fails.
         """
         size = LARGEST_PAGE
         position = await self.position()
@@ -139,7 +145,10 @@ class ProjectionRunner:
         while position < target:
             try:
                 loading = self._projection.loading(position, target)
-                position = await self._write_pages(loading, position, target, size, report)
+                # Small pages only past the trouble: they grow again.
+                upto = target if size == LARGEST_PAGE else min(target, position + 8 * size)
+                position = await self._write_pages(loading, position, upto, size, report)
+                size = min(8 * size, LARGEST_PAGE)
             except MovedMeanwhile:
                 position = await self.position()
             except Unavailable:
@@ -148,8 +157,11 @@ class ProjectionRunner:
                 position = await self.position()
                 if size == 1:
                     failed = await self._cause(error, position, target)
-                    await self._applier.stall(failed)
-                    raise failed from error
+                    if isinstance(failed, CannotRead):
+                        await self._applier.stall(failed)
+                        raise failed from error
+                    position = await self._pass(failed)
+                    continue
                 # In smaller pages, from where it stands, until it is the one event.
                 size = max(1, size // 8)
         return position
@@ -169,6 +181,22 @@ class ProjectionRunner:
             raise
         except Exception as error:
             raise CannotRead(self._projection.name, position, error) from error
+
+    async def _pass(self, failed: CannotApply) -> int:
+        """Where to go on after an event that cannot be applied, or say that it stalls, and raise."""
+        try:
+            if self._pass_by is None:
+                raise failed
+            if await self._applier.sees_parked(failed.event):
+                return failed.before
+            position = await self._pass_by(failed)
+            await self._applier.sees_parked(failed.event)
+            return position
+        except MovedMeanwhile:
+            return await self.position()
+        except CannotApply as first:
+            await self._applier.stall(first)
+            raise
 
     async def _overlapped(self, position: int, target: int) -> int:
         """Apply large pages, each prepared while the one before is written; returns how far that went.

@@ -160,13 +160,15 @@ class Log:
             rows = await cursor.fetchall()
         return await self.decode(rows)
 
-    async def read_streams(self, tenant: UUID, streams: Iterable[UUID]) -> dict[UUID, list[RecordedEvent]]:
-        """Events of several streams by one query; streams without events are absent."""
+    async def read_streams(
+        self, tenant: UUID, streams: Iterable[UUID], *, upto: int = 2**62
+    ) -> dict[UUID, list[RecordedEvent]]:
+        """Events of several streams up to a position, by one query; streams without events are absent."""
         async with self._database.connection() as connection:
             cursor = await connection.execute(
                 f"select {EVENT_COLUMNS} from lethelog.events "
-                "where tenant = %s and stream = any(%s) order by stream, version",
-                (tenant, list(streams)),
+                "where tenant = %s and stream = any(%s) and position <= %s order by stream, version",
+                (tenant, list(streams), upto),
             )
             rows = await cursor.fetchall()
         found: dict[UUID, list[RecordedEvent]] = {}

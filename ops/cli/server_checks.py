@@ -199,7 +199,10 @@ def _read_model(one: "Progress", standing: Standing) -> Check:
             return Check(one.name, "idle", "is built at first use")
         case "stalled":
             says = f"stalled at position {one.stalled_at} ({one.error}){behind}"
-            fix = f"Upgrade if a newer version wrote it, else run: lethelog rebuild {one.name}"
+            fix = (
+                "Upgrade if a newer version wrote it. Otherwise it is tried again until its cause is mended; to "
+                f"set it aside instead, run: lethelog rebuild {one.name} --park"
+            )
             return Check(one.name, "fault", says, fix)
         case "parked":
             says = f"parked: {one.parked} events could not be applied and wait{behind}"

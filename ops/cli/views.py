@@ -11,10 +11,12 @@ from .options import add
 from .session import VIEWS, Json, Session, finishing
 
 if TYPE_CHECKING:
+    from ...projections.parking import Failing
     from ...projections.rebuild import Comparison, Rebuilt
     from ..local import Memory
 
 _PANEL = "Run"
+_POSITIONS_SHOWN = 10
 Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{', '.join(VIEWS)}, or all.", show_default=False)]
 Compared = Annotated[str, typer.Argument(metavar="[NAME]", help=f"{', '.join(VIEWS)}, or all.")]
 
@@ -27,6 +29,7 @@ def register(app: typer.Typer) -> None:
         "lethelog rebuild all",
         "lethelog rebuild live_memory --fresh",
         "lethelog rebuild live_memory --cancel",
+        "lethelog rebuild live_memory --park",
         panel=_PANEL,
     )
     add(app, compare, "lethelog compare", "lethelog compare review_queue --json", panel=_PANEL)
@@ -41,12 +44,17 @@ def rebuild(
     cancel: Annotated[
         bool, typer.Option("--cancel", help="Drop what a rebuild that was broken off has built, and stop.")
     ] = False,
+    park: Annotated[
+        bool,
+        typer.Option("--park", help="Park events that cannot be applied, instead of stopping at the first."),
+    ] = False,
     json_only: Json = False,
 ) -> None:
     """Build a read model anew from the log, beside the present one, and switch to it.
 
     Reads and writes go on. Ctrl-C leaves the present one as it is and keeps what was built; the next rebuild goes
-    on there. Needed after changing the embedding model.
+    on there. Needed after changing the embedding model. Events that the present one has parked stay parked if
+    they still cannot be applied; any other that cannot stops it, and --park parks that too.
     """
     session = Session.of(context, json_only)
     names = _chosen(name)
@@ -56,25 +64,32 @@ def rebuild(
     with session.open(ensure=False) as memory:
         dropped = [one for one in names if (fresh or cancel) and memory.cancel_rebuild(one)]
         if not cancel:
-            _rebuild(session, memory, names)
+            _rebuild(session, memory, names, "park" if park else "stop")
             return
     says = f" what was built of {', '.join(dropped)}" if dropped else " nothing: no rebuild was broken off"
     session.printer.answer({"dropped": dropped}, Text.assemble(Text("dropped", "green"), says))
 
 
-def _rebuild(session: Session, memory: "Memory", names: tuple[str, ...]) -> None:
+def _rebuild(session: Session, memory: "Memory", names: tuple[str, ...], failing: "Failing") -> None:
     printer = session.printer
     done: dict[str, Rebuilt] = {}
     for one in names:
         with session.printer.progress(f"rebuilding {one}") as report:
             try:
-                done[one] = finishing(memory, memory.asyncio.rebuild(one, report))
+                done[one] = finishing(memory, memory.asyncio.rebuild(one, report, failing=failing))
             except KeyboardInterrupt:
                 printer.note(f"what was built of {one} is kept: lethelog rebuild {one} goes on, --cancel drops it")
                 raise
     if printer.json_only:
         rebuilt = [
-            {"name": one, "position": it.position, "resumed_at": it.resumed_at, "schema": it.schema}
+            {
+                "name": one,
+                "position": it.position,
+                "resumed_at": it.resumed_at,
+                "schema": it.schema,
+                "parked": it.parked,
+                "newly_parked": list(it.newly_parked),
+            }
             for one, it in done.items()
         ]
         printer.document({"rebuilt": rebuilt})
@@ -82,6 +97,10 @@ def _rebuild(session: Session, memory: "Memory", names: tuple[str, ...]) -> None
     for one, it in done.items():
         resumed = f", from {it.resumed_at} on" if it.resumed_at else ""
         printer.line(Text("rebuilt", "green"), f" {one} up to position {it.position}{resumed}")
+        if it.parked:
+            printer.note(f"{it.parked} events of {one} cannot be applied and are parked: lethelog parked list")
+        if it.newly_parked:
+            printer.note(f"{one} parked streams newly, from position {_listed(it.newly_parked)}")
 
 
 def compare(context: typer.Context, name: Compared = "all", json_only: Json = False) -> None:
@@ -99,9 +118,17 @@ def compare(context: typer.Context, name: Compared = "all", json_only: Json = Fa
         printer.document({"equal": equal, "compared": [_as_dict(one) for one in found]})
     else:
         printer.out.print(_table(found))
+        for one in found:
+            if one.parked:
+                printer.note(f"{one.parked} parked streams of {one.name} are left out: lethelog parked list")
     if not equal:
         printer.note("a read model differs from what the log says; mend it with: lethelog rebuild NAME")
         raise typer.Exit(1)
+
+
+def _listed(positions: tuple[int, ...]) -> str:
+    further = len(positions) - _POSITIONS_SHOWN
+    return ", ".join(map(str, positions[:_POSITIONS_SHOWN])) + (f" and {further} more" if further > 0 else "")
 
 
 def _chosen(name: str) -> tuple[str, ...]:
@@ -117,7 +144,13 @@ def _as_dict(one: "Comparison") -> dict[str, Any]:
         {"table": d.table, "rows": d.rows, "only_live": d.only_live, "only_rebuilt": d.only_rebuilt}
         for d in one.differences
     ]
-    return {"name": one.name, "position": one.position, "equal": one.equal, "tables": tables}
+    return {
+        "name": one.name,
+        "position": one.position,
+        "equal": one.equal,
+        "parked_streams": one.parked,
+        "tables": tables,
+    }
 
 
 def _table(found: "list[Comparison]") -> Table:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 from lethelog.domain import events as e
+from lethelog.domain.errors import Conflict
 from lethelog.projections import runner as runner_module
 from lethelog.projections.applying import CannotApply
 from lethelog.projections.live_memory import LiveMemory
@@ -317,3 +318,139 @@ async def test_a_listener_that_is_ended_listens_again_and_misses_no_commit(world
                 await tail.wait(ticks)
     finally:
         await tail.close()
+
+
+def damage(database_url: str, position: int) -> None:
+    """Make the body of an event unreadable, as a fault of a disk would."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("set session_replication_role = replica")
+        connection.execute(
+            "update lethelog.events set body = substr(body, 1, length(body) - 1) || '\\x00' where position = %s",
+            (position,),
+        )
+
+
+async def parked_in_the_middle(world, database_url) -> tuple:
+    """A memory pinned, archived and verified, whose archiving cannot be read and is parked; and another."""
+    one = await world.remember("a memory with a past")
+    await world.commands.pin(world.caller, {"memory_id": one})
+    archived = (await world.commands.archive(world.caller, {"memory_id": one})).position
+    await world.commands.verify(world.caller, {"memory_id": one})
+    other = await world.remember("another")
+    damage(database_url, archived)
+    world.engine.vault.forget()
+    async with running(a_runner(world, world.engine.live_memory, retry_seconds=())):
+        await until(world, lambda p: p.parked == 2 and not p.lag)
+    return one, other, archived
+
+
+def a_rebuilder(world, projection=None) -> Rebuilder:
+    engine = world.engine
+    return Rebuilder(engine.database, engine.log, engine.tail, projection or engine.live_memory)
+
+
+async def test_what_is_parked_is_parked_in_a_rebuild_too_and_the_memory_stays_as_it_was(world, database_url):
+    """One damaged event blocks neither a rebuild nor, with it, the change to a new version."""
+    one, other, archived = await parked_in_the_middle(world, database_url)
+
+    class Newer(LiveMemory):
+        version = "99/other"
+
+    rebuilt = await a_rebuilder(world, Newer(world.engine.log, world.engine.embedder)).rebuild()
+    assert (rebuilt.parked, rebuilt.newly_parked) == (2, ())
+    async with world.engine.database.connection() as connection:
+        waiting = await list_parked(connection)
+        progress = await read_progress(connection, "live_memory")
+    assert [(p.position, p.error) for p in waiting] == [
+        (archived, "UnreadableEvent"),
+        (archived + 1, "EarlierParked"),
+    ]
+    assert (progress.version, progress.standing) == ("99/other", "parked")
+    seen = {m.id: (m.status, m.pinned) for m in (await world.reading.list(world.caller, {})).memories}
+    assert seen == {one: ("active", True), other: ("active", False)}
+
+
+async def test_a_comparison_leaves_parked_streams_out_and_finds_what_is_wrong_in_others(world, database_url):
+    one, other, _ = await parked_in_the_middle(world, database_url)
+    found = await compared(world)
+    assert found.equal and found.parked == 1 and found.differences[0].rows == 1
+    for tampered, equal in ((one, True), (other, False)):
+        with psycopg.connect(database_url) as connection:
+            connection.execute(
+                "update lethelog_views.live_memory set topic = 'forged' where memory_id = %s", (tampered,)
+            )
+        assert (await compared(world)).equal is equal
+    async with world.engine.database.connection() as connection:
+        cursor = await connection.execute("select distinct schema from lethelog_views.parked")
+        assert await cursor.fetchall() == [("lethelog_views",)]
+
+
+async def test_a_rebuild_stops_at_what_is_newly_impossible_and_parks_it_only_where_it_was_told_to(
+    world, database_url
+):
+    one, other, archived = await parked_in_the_middle(world, database_url)
+    await world.commands.pin(world.caller, {"memory_id": other})
+    await world.runners[0].catch_up(archived + 3)
+    damage(database_url, archived + 3)
+    with pytest.raises(CannotApply, match=f"at position {archived + 3} cannot be applied") as raised:
+        await a_rebuilder(world).rebuild()
+    assert "--park" in str(raised.value)
+    rebuilt = await a_rebuilder(world).rebuild(failing="park")
+    assert (rebuilt.parked, rebuilt.newly_parked) == (3, (archived + 3,))
+    seen = {m.id: m.pinned for m in (await world.reading.list(world.caller, {})).memories}
+    assert seen == {one: True, other: False}
+
+
+async def test_a_loading_that_meets_a_failure_late_names_the_event_that_fails(world):
+    """A loaded copy writes a memory with its last event; the one the database refuses may be its first."""
+    bad = await world.remember(f"{CANARY} poison")
+    [poison] = await world.engine.log.read_stream(world.caller.tenant, bad)
+    await world.remember("another")
+    await world.commands.pin(world.caller, {"memory_id": bad})
+
+    class Refused(LiveMemory):
+        def loading(self, start, target):
+            loading = super().loading(start, target)
+            write = loading.apply
+
+            async def apply(connection, schema, page, prepared):
+                if any(key[1] == bad for key in prepared.states):
+                    raise ValueError(CANARY)
+                await write(connection, schema, page, prepared)
+
+            loading.apply = apply
+            return loading
+
+        async def apply(self, connection, schema, page, prepared):
+            if any(event.stream == bad for event in page):
+                raise ValueError(CANARY)
+            await super().apply(connection, schema, page, prepared)
+
+    refused = Refused(world.engine.log, world.engine.embedder)
+    with pytest.raises(CannotApply, match=f"at position {poison.position} cannot be applied"):
+        await a_rebuilder(world, refused).rebuild()
+    async with running(a_runner(world, refused, retry_seconds=())):
+        await until(world, lambda p: p.parked == 2 and not p.lag)
+    assert (await a_rebuilder(world, refused).rebuild()).newly_parked == ()
+
+
+async def test_what_is_applied_while_it_is_rebuilt_is_not_left_parked_in_the_next(world):
+    bad = await world.remember(f"{CANARY} poison")
+    failing = Failing(world, bad)
+    async with running(a_runner(world, failing, retry_seconds=())):
+        await until(world, lambda p: p.parked == 1 and not p.lag)
+    rebuilder = a_rebuilder(world, failing)
+    index = rebuilder._index
+
+    async def mend_meanwhile(generation):
+        failing.streams.clear()
+        await ParkedEvents(world.engine.database, world.engine.log, failing).retry(lambda *_: None)
+        await index(generation)
+
+    rebuilder._index = mend_meanwhile
+    with pytest.raises(Conflict, match="rebuild it again"):
+        await rebuilder.rebuild()
+    rebuilder._index = index
+    rebuilt = await rebuilder.rebuild()
+    assert (rebuilt.resumed_at, rebuilt.parked) == (None, 0)
+    assert (await world.get(bad)).id == bad
