@@ -136,6 +136,8 @@ Instant = Annotated[datetime, BeforeValidator(_instant)]
 """A moment with a zone, kept in UTC. Text must be ISO 8601 with an offset or Z; bare dates are refused (F15)."""
 KnownAt = Annotated[datetime | int, BeforeValidator(_known_at)]
 """A moment of the record: an `Instant`, or a position of the log."""
+Position = Annotated[int, Field(strict=True, ge=0)]
+"""A position of the log; 0 stands before the first event."""
 Id = Annotated[UUID, BeforeValidator(_id)]
 Topic = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=256), BeforeValidator(_trimmed)]
 Content = Annotated[

@@ -48,7 +48,14 @@ class ReviseFields(MemoryFields, total=False):
     expected_version: int
 
 
-class KnownFields(TypedDict, total=False):
+class ReadFields(TypedDict, total=False):
+    """What every read of a read model takes."""
+
+    after: int
+    """A position of the log that the answer must include, such as that of somebody else's write."""
+
+
+class KnownFields(ReadFields, total=False):
     """From when a history is read."""
 
     known_at: AnyInstant | int
@@ -81,7 +88,7 @@ class FilterFields(TimeFields, total=False):
     recorded_before: AnyInstant
 
 
-class ProposalFields(TypedDict, total=False):
+class ProposalFields(ReadFields, total=False):
     status: Literal["proposed", "applied", "rejected", "withdrawn"]
     action: Literal["archive", "supersede", "conflict"]
     memory_id: AnyId

@@ -1,9 +1,7 @@
 """The two times of a read: what was on record then, and what was true then (settlement 2)."""
 
-from pydantic import Field
-
 from ..domain.errors import InvalidInput
-from ..domain.fields import Input, Instant, KnownAt
+from ..domain.fields import Input, Instant, KnownAt, Position
 from ..projections.as_of import AsOf
 from ..projections.progress import wait_for
 from .engine import Engine
@@ -18,7 +16,7 @@ class Timed(Input):
     """What was on record at this instant, or at this position of the log. None for all that is."""
     valid_at: Instant | None = None
     """What held at this instant. None for everything, what ended marked so."""
-    after: int | None = Field(default=None, ge=0)
+    after: Position | None = None
     """A log position that the answer must include (read your own write)."""
 
 

@@ -22,6 +22,7 @@ from .arguments import (
     FilterFields,
     KnownFields,
     ProposalFields,
+    ReadFields,
     RememberFields,
     ReviseFields,
     TailFields,
@@ -324,9 +325,9 @@ class BlockingMemory:
         """See `AsyncMemory.proposals`."""
         return self.run(self.asyncio.proposals(**query))
 
-    def proposal(self, proposal_id: AnyId) -> ProposalDetail:
+    def proposal(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> ProposalDetail:
         """See `AsyncMemory.proposal`."""
-        return self.run(self.asyncio.proposal(proposal_id))
+        return self.run(self.asyncio.proposal(proposal_id, **waiting))
 
     def accept(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
         """See `AsyncMemory.accept`."""
@@ -336,9 +337,9 @@ class BlockingMemory:
         """See `AsyncMemory.reject`."""
         return self.run(self.asyncio.reject(proposal_id, comment=comment, key=key))
 
-    def explain(self, proposal_id: AnyId) -> Chain:
+    def explain(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> Chain:
         """See `AsyncMemory.explain`."""
-        return self.run(self.asyncio.explain(proposal_id))
+        return self.run(self.asyncio.explain(proposal_id, **waiting))
 
     def run_pass(self, *, wait_seconds: float | None = None, key: str | None = None) -> PassView:
         """See `AsyncMemory.run_pass`."""

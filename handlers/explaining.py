@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from pydantic import Field
-
 from ..domain import events as e
-from ..domain.fields import Id, Input, parse
+from ..domain.fields import Id, Input, Position, parse
 from ..domain.forgetting_pass import verdict_id
 from ..projections.progress import wait_for
 from ..streams.payloads import RecordedEvent
@@ -21,7 +19,7 @@ class ChainQuery(Input):
     """Whose chain to walk."""
 
     proposal_id: Id
-    after: int | None = Field(default=None, ge=0)
+    after: Position | None = None
 
 
 class Explaining:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from typing import Any, Unpack
 
 from ..domain.errors import InvalidInput, NotCaughtUp
-from ..domain.fields import Id, Input, parse
+from ..domain.fields import Id, Input, Position, parse
 from ..projections.parked_retry import ParkedEvents, Retried
 from ..projections.parking import Failing
 from ..projections.projection import Projection
@@ -20,6 +20,7 @@ from .arguments import (
     FilterFields,
     KnownFields,
     ProposalFields,
+    ReadFields,
     RememberFields,
     ReviseFields,
     TailFields,
@@ -52,6 +53,10 @@ from .views import (
     SettingsView,
     Written,
 )
+
+
+class _Waiting(Input):
+    after: Position
 
 
 class _Stream(Input):
@@ -233,11 +238,11 @@ class AsyncMemory:
 
     async def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
         """A page of the review queue. Listing changes nothing."""
-        return await self._reviewing.list(self.caller, {**query, "after": self.position})
+        return await self._reviewing.list(self.caller, self._dated(query))
 
-    async def proposal(self, proposal_id: AnyId) -> ProposalDetail:
+    async def proposal(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> ProposalDetail:
         """One proposal with both memories."""
-        return await self._reviewing.show(self.caller, {"proposal_id": proposal_id, "after": self.position})
+        return await self._reviewing.show(self.caller, self._dated(waiting, proposal_id=proposal_id))
 
     async def accept(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
         """Agree to a proposal: its effect happens now, against the versions the proposal saw."""
@@ -249,9 +254,9 @@ class AsyncMemory:
         arguments = {"proposal_id": proposal_id, "comment": comment, "key": key}
         return self._decided(await self._reviewing.reject(self.caller, arguments))
 
-    async def explain(self, proposal_id: AnyId) -> Chain:
+    async def explain(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> Chain:
         """The causal chain of a proposal: pass, candidates, verdict, proposal, decision, effect."""
-        return await self._explaining.chain(self.caller, {"proposal_id": proposal_id, "after": self.position})
+        return await self._explaining.chain(self.caller, self._dated(waiting, proposal_id=proposal_id))
 
     async def run_pass(self, *, wait_seconds: float | None = None, key: str | None = None) -> PassView:
         """Ask for a forgetting pass; with ``wait_seconds``, return when it is finished.
@@ -332,9 +337,16 @@ class AsyncMemory:
         return await self._rebuilder(name).compare(report)
 
     def _dated(self, given: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
-        """The arguments of a read, which waits for this memory's own writes unless it looks at the past."""
-        waiting = {} if given.get("known_at") is not None else {"after": self.position}
-        return {**given, **fields, **waiting}
+        """The arguments of a read, which waits for this memory's own writes unless it looks at the past.
+
+        ``after`` waits for what the caller knows of besides, whichever comes later.
+        """
+        arguments = {**given, **fields}
+        if given.get("known_at") is not None:
+            return arguments
+        asked = given.get("after")
+        beyond = 0 if asked is None else parse(_Waiting, {"after": asked}).after
+        return {**arguments, "after": max(self.position, beyond)}
 
     async def retry_parked(self, name: str, *, stream: AnyId | None = None, report: Report = silent) -> Retried:
         """Apply the events a read model parked, or those of one stream, in order."""

@@ -11,7 +11,7 @@ from ..domain import proposal as rules
 from ..domain.errors import Conflict, KeyReused, NotCaughtUp, NotFound, WrongKind
 from ..domain.events import Event, ProposalStaged
 from ..domain.fields import CommandKey as KeyText
-from ..domain.fields import Id, Input, Reason, parse
+from ..domain.fields import Id, Input, Position, Reason, parse
 from ..domain.memory import Memory
 from ..domain.proposal import Proposal
 from ..projections.as_of import AsOf
@@ -50,7 +50,7 @@ class ProposalsQuery(Input):
     memory_id: Id | None = None
     limit: int = Field(default=25, ge=1, le=100)
     cursor: str | None = Field(default=None, max_length=400, strict=True)
-    after: int | None = Field(default=None, ge=0)
+    after: Position | None = None
 
 
 class Decide(Input):
@@ -63,7 +63,7 @@ class Decide(Input):
 
 class ShowQuery(Input):
     proposal_id: Id
-    after: int | None = Field(default=None, ge=0)
+    after: Position | None = None
 
 
 class Reviewing:

@@ -176,6 +176,15 @@ ValidAt = Annotated[
     str | None,
     typer.Option("--valid-at", metavar="INSTANT", help=f"Only what held then. {_INSTANT}", rich_help_panel=_TIMES),
 ]
+After = Annotated[
+    int | None,
+    typer.Option(
+        "--after",
+        metavar="POSITION",
+        help="Wait until the answer includes this position of the log, at most 10 s.",
+        rich_help_panel=_TIMES,
+    ),
+]
 RecordedAfter = Annotated[
     str | None,
     typer.Option(

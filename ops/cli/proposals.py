@@ -45,11 +45,17 @@ def list_proposals(
     cursor: Annotated[
         str | None, typer.Option("--cursor", metavar="TEXT", help="Go on where an earlier page ended.")
     ] = None,
+    after: o.After = None,
     json_only: Json = False,
 ) -> None:
     """List proposals, the oldest first."""
     query = fields(
-        status=None if status == "all" else status, action=action, memory_id=memory_id, limit=limit, cursor=cursor
+        status=None if status == "all" else status,
+        action=action,
+        memory_id=memory_id,
+        limit=limit,
+        cursor=cursor,
+        after=after,
     )
     session = Session.of(context, json_only)
     with session.reading("review_queue", "live_memory") as memory:
@@ -67,11 +73,11 @@ def list_proposals(
         printer.note(f"more with: --cursor {page.next_cursor}")
 
 
-def show(context: typer.Context, proposal_id: ProposalId, json_only: Json = False) -> None:
+def show(context: typer.Context, proposal_id: ProposalId, after: o.After = None, json_only: Json = False) -> None:
     """Show a proposal with both its memories."""
     session = Session.of(context, json_only)
     with session.reading("review_queue", "live_memory") as memory:
-        detail = memory.proposal(proposal_id)
+        detail = memory.proposal(proposal_id, **fields(after=after))
     session.printer.answer(detail, *proposal_card(detail, session.printer.out, full=True))
 
 

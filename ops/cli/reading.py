@@ -76,6 +76,7 @@ def search(
     recorded_before: o.RecordedBefore = None,
     known_at: o.KnownAt = None,
     valid_at: o.ValidAt = None,
+    after: o.After = None,
     json_only: Json = False,
 ) -> None:
     """Find memories by meaning and by words, the best first."""
@@ -96,6 +97,7 @@ def search(
         recorded_before=recorded_before,
         known_at=known_at,
         valid_at=valid_at,
+        after=after,
     )
     session = Session.of(context, json_only)
     with session.reading("live_memory") as memory:
@@ -133,6 +135,7 @@ def list_memories(
     recorded_before: o.RecordedBefore = None,
     known_at: o.KnownAt = None,
     valid_at: o.ValidAt = None,
+    after: o.After = None,
     json_only: Json = False,
 ) -> None:
     """List memories, the newest first."""
@@ -153,6 +156,7 @@ def list_memories(
         recorded_before=recorded_before,
         known_at=known_at,
         valid_at=valid_at,
+        after=after,
     )
     session = Session.of(context, json_only)
     with session.reading("live_memory") as memory:
@@ -174,12 +178,13 @@ def show(
     one_id: AnyId,
     known_at: o.KnownAt = None,
     valid_at: o.ValidAt = None,
+    after: o.After = None,
     json_only: Json = False,
 ) -> None:
     """Show a memory, a proposal with both its memories, or a pass, by its id."""
     session = Session.of(context, json_only)
     with session.reading("live_memory", "review_queue") as memory:
-        found = _any(memory, one_id, fields(known_at=known_at, valid_at=valid_at))
+        found = _any(memory, one_id, fields(known_at=known_at, valid_at=valid_at), fields(after=after))
     from ...handlers.views import MemoryView, PassView
 
     printer = session.printer
@@ -192,35 +197,40 @@ def show(
 
 
 def history(
-    context: typer.Context, memory_id: o.MemoryId, known_at: o.KnownAt = None, json_only: Json = False
+    context: typer.Context,
+    memory_id: o.MemoryId,
+    known_at: o.KnownAt = None,
+    after: o.After = None,
+    json_only: Json = False,
 ) -> None:
     """Everything that happened to a memory, with who did it and why."""
     session = Session.of(context, json_only)
     with session.reading("memory_history") as memory:
-        found = memory.history(memory_id, **fields(known_at=known_at))
+        found = memory.history(memory_id, **fields(known_at=known_at, after=after))
     session.printer.answer(found, *time_lines(found.as_of), *history_lines(found))
 
 
 def explain(
     context: typer.Context,
     proposal_id: Annotated[str, typer.Argument(metavar="ID", help="Id of a proposal.", show_default=False)],
+    after: o.After = None,
     json_only: Json = False,
 ) -> None:
     """Why a proposal was made and what came of it: pass, verdict, decision, effect."""
     session = Session.of(context, json_only)
     with session.reading("review_queue") as memory:
-        chain = memory.explain(proposal_id)
+        chain = memory.explain(proposal_id, **fields(after=after))
     session.printer.answer(chain, *chain_lines(chain))
 
 
-def _any(memory: "Memory", one_id: str, times: dict[str, Any]) -> Any:
+def _any(memory: "Memory", one_id: str, times: dict[str, Any], waiting: dict[str, Any]) -> Any:
     """Whatever has this id: an id says what it is of."""
     from ...domain.errors import InvalidInput, WrongKind
 
     try:
-        return memory.get(one_id, **times)
+        return memory.get(one_id, **times, **waiting)
     except InvalidInput as error:
-        if error.field in times:
+        if error.field in times | waiting:
             raise
         raise InvalidInput("id", error.problem) from None
     except WrongKind as error:
@@ -228,7 +238,7 @@ def _any(memory: "Memory", one_id: str, times: dict[str, Any]) -> Any:
             kind = error.details.get("kind")
             raise InvalidInput(next(iter(times)), f"is for memories, and this is the id of a {kind}") from None
         if error.details.get("kind") == "proposal":
-            return memory.proposal(one_id)
+            return memory.proposal(one_id, **waiting)
         if error.details.get("kind") == "pass":
             return memory.show_pass(one_id)
         raise

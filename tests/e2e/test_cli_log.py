@@ -124,3 +124,14 @@ def test_a_replay_needs_one_target_and_a_point(cli, tmp_path):
     assert cli("replay", "--list", "--to", "1", "--json").error["field"] == "to"
     assert cli("replay", "--to", "yesterday", "--schema", "x", "--json").error["field"] == "to"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_read_takes_the_position_that_it_must_include(cli):
+    memory = cli.remember("Deploys go to Hetzner")
+    at = str(cli.json("log", "show", "--stream", memory)["events"][-1]["position"])
+    assert cli.json("search", "deploys", "--after", at)["count"] == 1
+    assert cli.json("list", "--after", at)["total"] == 1
+    assert cli.json("show", memory, "--after", at)["id"] == memory
+    assert len(cli.json("history", memory, "--after", at)["entries"]) == 1
+    assert cli.json("proposals", "list", "--after", at)["total"] == 0
+    assert cli("list", "--after", "-1", "--json").error["field"] == "after"

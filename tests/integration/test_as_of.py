@@ -9,7 +9,10 @@ import pytest
 from lethelog.domain.errors import InvalidInput, NotCaughtUp, NotFound
 from lethelog.domain.events import MemoryPinned
 from lethelog.handlers import as_of as handlers_as_of
+from lethelog.handlers import explaining as handlers_explaining
+from lethelog.handlers import reviewing as handlers_reviewing
 from lethelog.handlers.memory import AsyncMemory
+from lethelog.projections import progress
 from lethelog.projections.runner import ProjectionRunner
 from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import Envelope
@@ -418,6 +421,43 @@ async def test_the_python_door_passes_every_time_on_and_drops_none(world):
             await read
     with pytest.raises(InvalidInput, match="valid_at: is no time of a history"):
         await door.history(said.id, valid_at=on)
+
+
+async def test_f17_the_python_door_waits_for_the_position_it_is_given_on_every_read(world, monkeypatch):
+    """Also beyond its own writes; what is no position is refused by name, at once."""
+    door = AsyncMemory(world.engine, world.caller, pass_settings(ToldJudge()))
+    said = (await door.remember("Deploys go to Hetzner")).memory
+    head = await world.catch_up()
+    reads = {
+        "search": lambda **given: door.search("deploys", **given),
+        "list": door.list,
+        "get": lambda **given: door.get(said.id, **given),
+        "get_many": lambda **given: door.get_many([said.id], **given),
+        "history": lambda **given: door.history(said.id, **given),
+        "proposals": door.proposals,
+        "proposal": lambda **given: door.proposal(said.id, **given),
+        "explain": lambda **given: door.explain(said.id, **given),
+    }
+    waiting = progress.wait_for
+
+    async def briefly(database, name, position):
+        await waiting(database, name, position, seconds=0.01)
+
+    for module in (handlers_as_of, handlers_reviewing, handlers_explaining):
+        monkeypatch.setattr(module, "wait_for", briefly)
+    for name, read in reads.items():
+        for given in ("nonsense", -1, True, 1.5):
+            with pytest.raises(InvalidInput) as refused:
+                await read(after=given)
+            assert refused.value.field == "after", (name, given)
+        with pytest.raises(NotCaughtUp, match=f"did not reach position {head + 1} within"):
+            await read(after=head + 1)
+        if name not in ("proposal", "explain"):
+            assert await read(after=head) == await read(after=1) == await read()
+    # Its own writes are waited for all the same.
+    own = (await door.pin(said.id)).position
+    with pytest.raises(NotCaughtUp, match=f"did not reach position {own} within"):
+        await door.list(after=1)
 
 
 async def test_a_position_may_be_written_as_text(world):

@@ -18,7 +18,7 @@ from lethelog.domain import commands as c
 from lethelog.domain.errors import InvalidInput, LethelogError, NotCaughtUp, NotFound
 from lethelog.domain.fields import Input, normalised
 from lethelog.domain.thresholds import starting_thresholds
-from lethelog.handlers import explaining, reading, reviewing
+from lethelog.handlers import as_of, explaining, reading, reviewing
 from lethelog.handlers.explaining import ChainQuery, Explaining
 from lethelog.handlers.forgetting import requesting
 from lethelog.handlers.forgetting.requesting import Passes, PassQuery, RequestPass
@@ -551,7 +551,7 @@ async def still_a_place_or_refused(world, cursor: str, ids: set[UUID]) -> None:
 
 async def test_a_read_that_waits_for_a_position_far_ahead_says_not_caught_up(world, monkeypatch):
     soon = partial(wait_for, seconds=0.05)
-    for module in (reading, reviewing, explaining, requesting):
+    for module in (as_of, reading, reviewing, explaining, requesting):
         if hasattr(module, "wait_for"):
             monkeypatch.setattr(module, "wait_for", soon)
     known = await world.remember("Deploys go to Hetzner")
