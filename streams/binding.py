@@ -93,7 +93,8 @@ def _task_handler(queue: str, handle: TaskHandler) -> Handler:
             body = dict(json.loads(raw.data))
         except (ValueError, TypeError):
             raise Park("UnreadableTask") from None
-        await handle(Task(queue, parking.task_id(raw).removeprefix(f"{queue}:"), body, raw.metadata.num_delivered))
+        identity, put_off = parking.task_id(raw).removeprefix(f"{queue}:"), parking.so_far(raw).put_off
+        await handle(Task(queue, identity, body, raw.metadata.num_delivered, put_off))
 
     return handle_task
 

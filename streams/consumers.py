@@ -152,9 +152,9 @@ class Consumers:
         """See `parking.park`; for the delivery rule."""
         await parking.park(self._client(), self._settings, message, error, failures)
 
-    async def retry_later(self, message: Msg, failures: int, delay: float) -> None:
+    async def retry_later(self, message: Msg, so_far: parking.SoFar, delay: float) -> None:
         """See `parking.retry_later`; for the delivery rule."""
-        await parking.retry_later(self._client(), self._settings, message, failures, delay)
+        await parking.retry_later(self._client(), self._settings, message, so_far, delay)
 
     def _client(self) -> Client:
         if self._broker is None:
@@ -190,6 +190,7 @@ class Consumers:
             pull = subscriber.subscription
             assert isinstance(pull, JetStreamContext.PullSubscription)
             subscriber.subscription = PatientPull(pull, self._trouble.set)  # type: ignore[assignment]
+        self._rule.stopping.clear()
         self._trouble.clear()
         self._stalled = 0
         self.problem = None
@@ -270,6 +271,7 @@ class Consumers:
         broker, self._broker = self._broker, None
         if broker is None:
             return
+        self._rule.stopping.set()
         with contextlib.suppress(nats.errors.Error, OSError, TimeoutError, ExceptionGroup):
             await asyncio.gather(*(s.stop() for s in broker.subscribers))
         await self._rule.settled()

@@ -7,9 +7,10 @@ subscriber here acknowledges by this one middleware and by nothing else.
 import asyncio
 import contextlib
 import logging
+import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import nats.errors
@@ -19,20 +20,27 @@ from nats.aio.msg import Msg
 
 from ..domain.errors import LethelogError, Unavailable
 from . import parking
-from .parking import BEHIND
+from .parking import BEHIND, SoFar
 from .payloads import UnreadableEvent
 from .sequences import Sequences, Turn
 
 _LOG = logging.getLogger(__name__)
-RENEWED = 100
-"""Deliveries after which a message that waits to be tried again is put there anew."""
+HELD_SECONDS = 60.0
+"""How long a message stays at its worker while a server is down; then others get their turn."""
+_LONGEST_PAUSE = 5.0
+"""Seconds between two tries of one that stays, at most: how late it notices that the server is back."""
+_IN_PLACE_PAUSE = 0.2
 _REMEMBERED = 10_000
 """Messages whose failures are counted at the same time; the oldest count is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and when a failed message comes again."""
+    """How often and when a failed message comes again.
+
+    While a server is down (`Unavailable`) a message has not failed either: it is tried again every ``delays[0]``
+    seconds, with no other begun, and after a minute others get their turn.
+    """
 
     max_deliveries: int = 5
     """Failures after which it is parked. A message that was put off has not failed."""
@@ -43,7 +51,14 @@ class RetryPolicy:
     time_limit: float | None = 900.0
     """Seconds a handler may take; then it is cancelled, which is a failure. None sets no limit."""
     most_deliveries: int = 500
-    """Deliveries of any outcome after which it is parked: for a message that ends the process it comes to."""
+    """Deliveries without an answer after which it is parked: for a message that ends the process it comes to.
+
+    One that was put off so often is put on the broker anew, and the broker counts from one again."""
+
+    @property
+    def many_deliveries(self) -> int:
+        """From so many deliveries on a message that was answered is put on the broker anew."""
+        return max(2, self.most_deliveries // 2)
 
     def delay(self, failures: int) -> float:
         return self.delays[min(failures, len(self.delays)) - 1] if self.delays and failures else 0.0
@@ -83,7 +98,7 @@ class Elsewhere(Protocol):
 
     async def park(self, message: Msg, error: str, failures: int) -> None: ...
 
-    async def retry_later(self, message: Msg, failures: int, delay: float) -> None: ...
+    async def retry_later(self, message: Msg, so_far: SoFar, delay: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +110,7 @@ class Terms:
     sequences: Sequences | None = None
     """Keeps events of one aggregate in order; None for tasks, which have none."""
     in_place: bool = True
-    """Whether a message that is to come again stays where it is; with one open at a time it holds up the rest."""
+    """Whether a message that failed stays where it is; with one open at a time it holds up the rest."""
 
 
 class DeliveryRule:
@@ -110,6 +125,8 @@ class DeliveryRule:
         """Handlers at work, by durable."""
         self.outcomes: Counter[tuple[str, str]] = Counter()
         """How deliveries ended, by durable and outcome; names only, so that metrics stay few."""
+        self.stopping = asyncio.Event()
+        """Set while no more messages are taken: what only waits is given back."""
 
     def add(self, durable: str, terms: Terms) -> None:
         self._terms[durable] = terms
@@ -130,10 +147,16 @@ class DeliveryRule:
         try:
             async with _kept_alive(message, terms.policy.ack_wait / 3 if terms.heartbeat else None):
                 if terms.sequences is None:
-                    await self._run(_Delivery(message, terms, Turn("now")), work)
-                else:
+                    await self._take_turn(_Delivery(message, terms, _turn_of_task(message.raw_message)), work)
+                    return
+                while True:
                     async with terms.sequences.turn(message.raw_message) as turn:
-                        await self._take_turn(_Delivery(message, terms, turn), work)
+                        delivery = _Delivery(message, terms, turn)
+                        waits = turn.kind == "after_retried" and terms.in_place
+                        if not (waits and await self._waited(delivery, _IN_PLACE_PAUSE)):
+                            await self._take_turn(delivery, work)
+                            return
+                        turn.goes_on = True
         except asyncio.CancelledError:
             # The cancelled task may not be able to wait any more.
             self._later(self._settle(message, "put_off", message.nack))
@@ -149,33 +172,45 @@ class DeliveryRule:
             case "now":
                 await self._run(delivery, work)
             case "after_retried" if delivery.terms.in_place:
-                await self._put_off(delivery, 0.2)
+                await self._put_off(delivery, _IN_PLACE_PAUSE)
             case "after_retried":
-                await self._again(delivery, "behind", failures=0, delay=0.0)
+                await self._move(delivery, "behind", SoFar(), 0.0)
             case "after_parked":
                 await self._set_aside(delivery, BEHIND)
             case "held_already":
                 delivery.turn.goes_on = True
                 await self._settle(delivery.message, "repeated", delivery.message.ack)
-            case "later" if delivery.turn.of_retry and _deliveries(delivery) >= RENEWED:
+            case "later" if (
+                delivery.turn.of_retry and _deliveries(delivery) >= delivery.terms.policy.many_deliveries
+            ):
                 # A new message, so that what only waits never seems to be one that ends its processes.
-                await self._move(delivery, "put_off", self._failures_of(delivery), delivery.turn.delay)
+                await self._move(delivery, "put_off", self._so_far(delivery), delivery.turn.delay)
             case "later":
                 await self._put_off(delivery, delivery.turn.delay)
 
     async def _run(self, delivery: "_Delivery", work: Callable[[], Awaitable[object]]) -> None:
-        message, policy = delivery.message, delivery.terms.policy
-        if _deliveries(delivery) > policy.most_deliveries:
+        policy, movable = delivery.terms.policy, not (delivery.terms.in_place or delivery.turn.of_retry)
+        if movable and _deliveries(delivery) > policy.many_deliveries:
+            # It waited long for others, or ended its processes: among the retries that shows.
+            await self._move(delivery, "put_off", self._so_far(delivery), 0.0)
+        elif _deliveries(delivery) > policy.most_deliveries:
             await self._set_aside(delivery, "TooManyDeliveries")
-            return
+        else:
+            await self._work(delivery, work)
+
+    async def _work(self, delivery: "_Delivery", work: Callable[[], Awaitable[object]]) -> None:
+        message, policy = delivery.message, delivery.terms.policy
+        began = time.monotonic()
         try:
-            async with asyncio.timeout(policy.time_limit):
-                await work()
-        except RetryLater as later:
-            await self._again(delivery, "put_off", failures=self._failures_of(delivery), delay=later.delay)
-        except Unavailable:
-            # A server that is down is not the message's fault; parking everything would hide what happened.
-            await self._put_off(delivery, policy.delay(1))
+            while (not_now := await self._try(delivery, work)) is not None:
+                # A server that is down is so for the next message too, and parking all would hide what happened.
+                stays = delivery.keeps_its_place or (
+                    isinstance(not_now, Unavailable) and time.monotonic() - began < HELD_SECONDS
+                )
+                delay = not_now.delay if isinstance(not_now, RetryLater) else min(policy.delay(1), _LONGEST_PAUSE)
+                if not (stays and await self._waited(delivery, delay)):
+                    await self._not_now(delivery, not_now, delay)
+                    return
         except Reject:
             await self._end(delivery, "rejected", message.reject)
         except Park as parked:
@@ -187,9 +222,38 @@ class DeliveryRule:
         else:
             await self._end(delivery, "handled", message.ack)
 
-    def _failures_of(self, delivery: "_Delivery") -> int:
+    async def _try(
+        self, delivery: "_Delivery", work: Callable[[], Awaitable[object]]
+    ) -> RetryLater | Unavailable | None:
+        """Run the handler; gives what it raised where that says nothing against the message."""
+        try:
+            async with asyncio.timeout(delivery.terms.policy.time_limit):
+                await work()
+        except (RetryLater, Unavailable) as not_now:
+            return not_now
+        return None
+
+    async def _waited(self, delivery: "_Delivery", seconds: float) -> bool:
+        """Wait with a message in hand; False where it is to be given back instead."""
+        if not delivery.terms.heartbeat:
+            return False
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.stopping.wait(), seconds)
+        return not self.stopping.is_set()
+
+    async def _not_now(self, delivery: "_Delivery", why: RetryLater | Unavailable, delay: float) -> None:
+        so_far = self._so_far(delivery)
+        if delivery.keeps_its_place or (self.stopping.is_set() and isinstance(why, Unavailable)):
+            await self._put_off(delivery, delay)
+        elif isinstance(why, RetryLater):
+            await self._move(delivery, "put_off", replace(so_far, put_off=so_far.put_off + 1), delay)
+        else:
+            await self._move(delivery, "put_off", so_far, delay)
+
+    def _so_far(self, delivery: "_Delivery") -> SoFar:
         raw = delivery.message.raw_message
-        return parking.failures_before(raw) + self._failures.get(_identity(raw), 0)
+        before = parking.so_far(raw)
+        return SoFar(before.failures + self._failures.get(_identity(raw), 0), before.put_off)
 
     async def _failed(self, delivery: "_Delivery", error: Exception) -> None:
         raw, policy = delivery.message.raw_message, delivery.terms.policy
@@ -197,30 +261,27 @@ class DeliveryRule:
         self._failures[_identity(raw)] = self._failures.pop(_identity(raw), 0) + 1
         while len(self._failures) > _REMEMBERED:
             self._failures.popitem(last=False)
-        failures = self._failures_of(delivery)
+        so_far = self._so_far(delivery)
         # The error's text may hold content, so its kind is all that is told.
-        _LOG.warning("%s: %s, failure %d", raw.metadata.consumer, type(error).__name__, failures)
-        if failures >= policy.max_deliveries:
+        _LOG.warning("%s: %s, failure %d", raw.metadata.consumer, type(error).__name__, so_far.failures)
+        delay = policy.delay(so_far.failures)
+        if so_far.failures >= policy.max_deliveries:
             await self._set_aside(delivery, type(error).__name__)
+        elif delivery.terms.in_place or delivery.turn.of_retry:
+            delivery.turn.goes_on = True
+            await self._settle(delivery.message, "failed", lambda: delivery.message.nack(delay=delay))
         else:
-            await self._again(delivery, "failed", failures=failures, delay=policy.delay(failures))
+            await self._move(delivery, "failed", so_far, delay)
 
-    async def _again(self, delivery: "_Delivery", outcome: str, *, failures: int, delay: float) -> None:
-        """Let a message come again: where it is, or from the retries, so that others are not held up."""
-        message = delivery.message
-        delivery.turn.goes_on = True
-        if delivery.terms.in_place or delivery.turn.of_retry:
-            await self._settle(message, outcome, lambda: message.nack(delay=delay))
-        else:
-            await self._move(delivery, outcome, failures, delay)
-
-    async def _move(self, delivery: "_Delivery", outcome: str, failures: int, delay: float) -> None:
+    async def _move(self, delivery: "_Delivery", outcome: str, so_far: SoFar, delay: float) -> None:
+        """Put a message on the broker anew, where it holds up no others and its deliveries count from one."""
         message = delivery.message
         delivery.turn.goes_on = True
         try:
-            await self._elsewhere.retry_later(message.raw_message, failures, delay)
+            await self._elsewhere.retry_later(message.raw_message, so_far, delay)
         except Unavailable:
-            await self._put_off(delivery, 1.0)
+            # A broker that takes nothing, with its disk full, may stay so for hours.
+            await self._put_off(delivery, delivery.terms.policy.delay(_deliveries(delivery)))
             return
         self._failures.pop(_identity(message.raw_message), None)
         await self._settle(message, outcome, message.ack)
@@ -233,7 +294,7 @@ class DeliveryRule:
         """Park, then end the delivery."""
         raw = delivery.message.raw_message
         try:
-            await self._elsewhere.park(raw, reason, self._failures_of(delivery))
+            await self._elsewhere.park(raw, reason, self._so_far(delivery).failures)
         except Unavailable:
             await self._put_off(delivery, 1.0)
             return
@@ -276,6 +337,11 @@ class _Delivery:
     terms: Terms
     turn: Turn
 
+    @property
+    def keeps_its_place(self) -> bool:
+        """Whether it holds up all that are behind it, so that the order of the whole log is kept."""
+        return self.terms.in_place and self.terms.sequences is not None and not self.turn.of_retry
+
 
 class _Middleware(BaseMiddleware):
     def __init__(self, msg: Any, *, context: Any, rule: DeliveryRule) -> None:
@@ -302,6 +368,11 @@ async def _kept_alive(message: NatsMessage, every: float | None) -> AsyncGenerat
     finally:
         if task is not None:
             task.cancel()
+
+
+def _turn_of_task(message: Msg) -> Turn:
+    due = parking.due_in(message)
+    return Turn("later", due) if due > 0 else Turn("now")
 
 
 def _deliveries(delivery: _Delivery) -> int:

@@ -19,10 +19,11 @@ from nats.aio.msg import Msg
 from .broker import BrokerSettings, jetstream, translated
 from .cloudevents import place_of
 
-FAILURES, DUE = "Lethelog-Failures", "Lethelog-Due"
-"""Headers of a message to be tried again: how often it failed before, and from when (seconds since 1970)."""
+FAILURES, PUT_OFF, DUE = "Lethelog-Failures", "Lethelog-Put-Off", "Lethelog-Due"
+"""Headers of a message to be tried again: how often it failed, how often its handler put it off, and from when it
+may be tried (seconds since 1970)."""
 TASK_ID = "Lethelog-Task-Id"
-"""Header of a task that was parked and is sent again: its id, since a repeated message id would be dropped."""
+"""Header of a task that is sent again: its id, since a repeated message id would be dropped."""
 BEHIND = "EarlierParked"
 """Why a message was parked that did not fail: an earlier event of its aggregate is parked."""
 
@@ -84,27 +85,44 @@ async def park(client: Client, settings: BrokerSettings, message: Msg, error: st
         )
 
 
-async def retry_later(client: Client, settings: BrokerSettings, message: Msg, failures: int, delay: float) -> None:
-    """Move an event to the retries of its durable. Raises `Unavailable` when that is not acknowledged."""
-    durable = message.metadata.consumer
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """What a message that is tried again brings along, since the broker counts anew where it comes to."""
+
+    failures: int = 0
+    put_off: int = 0
+    """How often its handler asked for later."""
+
+
+async def retry_later(client: Client, settings: BrokerSettings, message: Msg, so_far: SoFar, delay: float) -> None:
+    """Move an event to the retries of its durable, and a task to the end of its queue.
+
+    Raises `Unavailable` when that is not acknowledged.
+    """
+    about = message.metadata
     headers = {
         "Nats-Msg-Id": _identity(message),
-        FAILURES: str(failures),
+        FAILURES: str(so_far.failures),
+        PUT_OFF: str(so_far.put_off),
         DUE: f"{time.time() + delay:.3f}",
     }
+    stream, subject = settings.stream("retries"), settings.retry_subject(about.consumer)
+    if about.stream == settings.stream("tasks"):
+        stream, subject = about.stream, message.subject
+        headers[TASK_ID] = task_id(message)
     with translated():
         await jetstream(client, settings).publish(
-            settings.retry_subject(durable),
-            message.data,
-            timeout=settings.answer_timeout,
-            stream=settings.stream("retries"),
-            headers=headers,
+            subject, message.data, timeout=settings.answer_timeout, stream=stream, headers=headers
         )
 
 
-def failures_before(message: Msg) -> int:
-    """How often a message failed before it came to where it is now."""
-    text = (message.headers or {}).get(FAILURES, "")
+def so_far(message: Msg) -> SoFar:
+    """What became of a message before it came to where it is now."""
+    return SoFar(_count(message, FAILURES), _count(message, PUT_OFF))
+
+
+def _count(message: Msg, header: str) -> int:
+    text = (message.headers or {}).get(header, "")
     return int(text) if text.isdecimal() else 0
 
 

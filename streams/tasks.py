@@ -22,7 +22,9 @@ class Task:
     id: str
     body: dict[str, Any]
     delivery: int
-    """1 for the first delivery."""
+    """1 for the first delivery; 1 again after it was put off."""
+    put_off: int = 0
+    """How often its handler asked for later (`RetryLater`), in whichever process."""
 
 
 class TaskPublisher:

@@ -43,8 +43,8 @@ from .settings import PassSettings
 
 ASK_TIMES = 2
 """How often an item without a usable answer is asked; then it is refused and stays a candidate (F34)."""
-DELIVERIES_BEFORE_GIVING_UP = 5
-"""Deliveries of a task while the judge cannot be reached, before its items are refused."""
+TRIES_BEFORE_GIVING_UP = 5
+"""How often a task finds that the judge cannot be reached before its items are refused."""
 APPEND_ATTEMPTS = 25
 
 Checkpoint = Callable[[str], Awaitable[None]]
@@ -91,9 +91,9 @@ class JudgeWorker:
             await self._refuse(tenant, state, open_items, "judge_changed")
             return
         items = await self._read_items(tenant, state, open_items)
-        await self._ask_all(tenant, state, items, task.delivery)
+        await self._ask_all(tenant, state, items, task.put_off + 1)
 
-    async def _ask_all(self, tenant: UUID, state: PassState, items: Sequence[Item], delivery: int) -> None:
+    async def _ask_all(self, tenant: UUID, state: PassState, items: Sequence[Item], try_number: int) -> None:
         assert state.settings is not None
         waiting = list(items)
         for attempt in range(1, ASK_TIMES + 1):
@@ -110,7 +110,7 @@ class JudgeWorker:
                 request = await self._read_again(tenant, state, unread)
                 if request is None:
                     continue
-                refused = await self._ask(_Call(tenant, state, request, attempt), delivery, unanswered)
+                refused = await self._ask(_Call(tenant, state, request, attempt), try_number, unanswered)
                 if refused is not None:
                     rest = [item.ref for later in requests[number:] for item in later.items]
                     await self._refuse(tenant, state, [state.item(ref) for ref in rest], refused)
@@ -135,7 +135,7 @@ class JudgeWorker:
         items = await self._read_items(tenant, state, chosen)
         return make_request(self._engine.clock(), items) if items else None
 
-    async def _ask(self, call: _Call, delivery: int, unanswered: dict[str, str]) -> str | None:
+    async def _ask(self, call: _Call, try_number: int, unanswered: dict[str, str]) -> str | None:
         """Send one call; the reason why this and every later one must not be sent, or None."""
         settings = await self._engine.tenants.get(call.tenant, fresh=True)
         if not settings.judgment:
@@ -159,8 +159,8 @@ class JudgeWorker:
         try:
             result = await self._settings.judge.decide(call.request)
         except JudgeUnavailable as error:
-            if delivery < DELIVERIES_BEFORE_GIVING_UP:
-                raise RetryLater(min(60.0, 2.0**delivery)) from error
+            if try_number < TRIES_BEFORE_GIVING_UP:
+                raise RetryLater(min(60.0, 2.0**try_number)) from error
             return "judge_unavailable"
         except JudgeRejected:
             return "judge_rejected"

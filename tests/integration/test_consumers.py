@@ -270,18 +270,124 @@ async def test_a_handler_that_takes_too_long_is_stopped_and_that_is_a_failure(se
 
 
 async def test_a_message_that_ends_every_process_it_comes_to_is_parked(settings):
-    async def handle(task: Task) -> None:
-        raise RetryLater(0.01)
+    """Processes that died with it never answered; here they are plain clients that fall silent."""
+    ran: list[str] = []
 
-    policy = RetryPolicy(ack_wait=5, most_deliveries=4)
+    async def handle(task: Task) -> None:
+        ran.append(task.id)
+
+    subscription = TaskSubscription("judge", handle, policy=RetryPolicy(ack_wait=0.2, most_deliveries=4))
+    first = Consumers(settings, no_events)
+    await first.open([subscription])
+    await first.close()
     async with TaskPublisher(settings) as publisher:
-        consumers = Consumers(settings, no_events)
-        await consumers.open([TaskSubscription("judge", handle, policy=policy)])
         await publisher.publish_task("judge", {}, "poison")
-        await eventually(lambda: consumers.rule.outcomes["tasks-judge", "parked"] == 1, "it is parked")
+    client = await connected(settings)
+    pull = await client.jetstream().pull_subscribe_bind("tasks-judge", settings.stream("tasks"))
+    for number in range(1, 5):
+        [message] = await pull.fetch(1, timeout=5)
+        assert message.metadata.num_delivered == number
+    consumers = Consumers(settings, no_events)
+    await consumers.open([subscription])
+    await eventually(lambda: consumers.rule.outcomes["tasks-judge", "parked"] == 1, "it is parked")
     [aside] = await parked(settings)
-    assert (aside["error"], aside["deliveries"]) == ("TooManyDeliveries", 5)
+    assert (aside["error"], aside["deliveries"], ran) == ("TooManyDeliveries", 5, [])
     await consumers.close()
+    await client.close()
+
+
+@pytest.mark.parametrize("held", [0.0, 60.0])
+@pytest.mark.parametrize("error", [Unavailable("the database does not answer"), RetryLater(0.01)])
+async def test_an_outage_of_any_length_parks_no_task(settings, monkeypatch, error, held):
+    monkeypatch.setattr("lethelog.streams.delivery.HELD_SECONDS", held)
+    tries: list[int] = []
+
+    async def handle(task: Task) -> None:
+        tries.append(task.put_off)
+        if len(tries) < 13:
+            raise error
+
+    policy = RetryPolicy(max_deliveries=3, delays=(0.01,), ack_wait=5, most_deliveries=4)
+    consumers = Consumers(settings, no_events)
+    await consumers.open([TaskSubscription("judge", handle, policy=policy)])
+    async with TaskPublisher(settings) as publisher:
+        await publisher.publish_task("judge", {}, "one")
+    await eventually(lambda: consumers.rule.outcomes["tasks-judge", "handled"] == 1, "it is done in the end")
+    assert tries == (list(range(13)) if isinstance(error, RetryLater) else [0] * 13)
+    assert await parked(settings) == []
+    info = await durable(settings, "tasks", "tasks-judge")
+    assert (info.num_ack_pending, info.num_pending) == (0, 0)
+    await consumers.close()
+
+
+@pytest.mark.parametrize("whole_order", [False, True])
+@pytest.mark.parametrize("error", [Unavailable("the database does not answer"), RetryLater(0.01)])
+async def test_an_outage_of_any_length_parks_no_event(log, settings, carried, monkeypatch, error, whole_order):
+    """Nor does it let later events pass where the order of the whole log is kept."""
+    monkeypatch.setattr("lethelog.streams.delivery.HELD_SECONDS", 0.0)
+    tries: Counter[int] = Counter()
+    done: list[int] = []
+
+    async def handle(event) -> None:
+        tries[event.position] += 1
+        if event.position == 1 and tries[1] < 13:
+            raise error
+        done.append(event.position)
+
+    policy = RetryPolicy(max_deliveries=3, delays=(0.01,), ack_wait=5, most_deliveries=4)
+    open_at_once = 1 if whole_order else 1000
+    consumers = Consumers(settings, log.decode)
+    await append(log, 3)
+    await consumers.open([EventSubscription("view", ("*",), handle, policy=policy, max_ack_pending=open_at_once)])
+    await eventually(lambda: sorted(done) == [1, 2, 3], "all are handled in the end")
+    assert tries == {1: 13, 2: 1, 3: 1}
+    if whole_order:
+        assert done == [1, 2, 3]
+    assert await parked(settings) == []
+    await consumers.close()
+
+
+async def test_how_often_a_task_was_put_off_is_known_to_the_next_process(settings):
+    tries: list[int] = []
+
+    async def handle(task: Task) -> None:
+        tries.append(task.put_off)
+        if task.put_off < 3:
+            raise RetryLater(0.05)
+
+    for outcome in ("put_off", "handled"):
+        consumers = Consumers(settings, no_events)
+        await consumers.open([TaskSubscription("judge", handle, policy=QUICK)])
+        async with TaskPublisher(settings) as publisher:
+            await publisher.publish_task("judge", {}, "one")  # the second time it is known
+        await eventually(lambda: consumers.rule.outcomes["tasks-judge", outcome], f"it is {outcome}")  # noqa: B023
+        await consumers.close()
+    assert tries == [0, 1, 2, 3]
+
+
+async def test_closing_gives_back_at_once_what_only_waits_for_a_server(settings):
+    tried = asyncio.Event()
+    done: list[int] = []
+
+    async def down(task: Task) -> None:
+        tried.set()
+        raise Unavailable("the database does not answer")
+
+    async def handle(task: Task) -> None:
+        done.append(task.delivery)
+
+    policy = RetryPolicy(ack_wait=60, delays=(0.1,))
+    first = Consumers(settings, no_events, grace=30)
+    await first.open([TaskSubscription("judge", down, policy=policy)])
+    async with TaskPublisher(settings) as publisher:
+        await publisher.publish_task("judge", {}, "one")
+    await asyncio.wait_for(tried.wait(), 10)
+    # Long before its grace is over.
+    await asyncio.wait_for(first.close(), 10)
+    second = Consumers(settings, no_events)
+    await second.open([TaskSubscription("judge", handle, policy=policy)])
+    await eventually(lambda: done == [2], "the next process has it")
+    await second.close()
 
 
 # --- long work and competition ------------------------------------------------------------------------------------

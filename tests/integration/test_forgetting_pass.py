@@ -321,7 +321,7 @@ async def test_f24_f34_a_judge_that_answers_nothing_leaves_the_item_unjudged_and
 
 async def test_a_judge_that_is_down_is_retried_and_then_refused(judging_world, broker, monkeypatch):
     """F24: no verdict on failure; the pass ends and says so."""
-    monkeypatch.setattr("lethelog.handlers.forgetting.judge_worker.DELIVERIES_BEFORE_GIVING_UP", 2)
+    monkeypatch.setattr("lethelog.handlers.forgetting.judge_worker.TRIES_BEFORE_GIVING_UP", 2)
     stale = await old(judging_world, "Deploys go to Fly.io")
     judge = ToldJudge(down=True)
     done = await run_pass(judging_world, broker, judge)
