@@ -207,15 +207,15 @@ async def test_an_event_that_only_waits_is_never_parked_for_its_many_deliveries(
     await consumers.close()
 
 
+@pytest.mark.parametrize("fails", [[True], []])
 async def test_an_event_does_not_overtake_one_that_another_process_has_at_work_however_long(
-    settings, carried, stories, monkeypatch
+    settings, carried, stories, monkeypatch, fails
 ):
     monkeypatch.setattr("lethelog.streams.sequences._LONGEST_WAIT", 0.05)
     policy = RetryPolicy(max_deliveries=3, delays=(0.1,), ack_wait=5, most_deliveries=6)
     stuck, other = uuid4(), uuid4()
     working, finish = asyncio.Event(), asyncio.Event()
     done: list[tuple[int, UUID]] = []
-    fails = [True]
 
     def handler(process: int):
         async def handle(event) -> None:
