@@ -173,13 +173,12 @@ class Search:
         self, connection: Connection, found: Sequence[UUID], vector: str | None, matching: MemoryFilter
     ) -> list[tuple[MemoryRow, float | None, bool]]:
         as_of = matching.as_of
-        where = " and ".join(("tenant = %(tenant)s", "memory_id = any(%(found)s)", *as_of.where()))
+        # The whole filter again: a memory may have been hidden or moved since its leg found it.
         cursor = await connection.execute(
             f"select {MEMORY_COLUMNS}, case when embedding_model = %(model)s then {_DISTANCE} end, {as_of.closed} "
-            f"from {as_of.source} where {where}",
+            f"from {as_of.source} where memory_id = any(%(found)s) and {matching.where()}",
             {
-                **as_of.values(),
-                "tenant": matching.tenant,
+                **matching.values(),
                 "vector": vector,
                 "found": list(found),
                 "model": self._embedder.model,

@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import timedelta
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -11,6 +12,7 @@ from lethelog.projections.live_memory import LiveMemory
 from lethelog.projections.progress import wait_for
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
+from lethelog.projections.search import Search
 
 
 def rebuilder(world, name: str, **options) -> Rebuilder:
@@ -324,6 +326,36 @@ async def test_f44_a_body_that_cannot_be_read_stalls_the_views_that_want_it_and_
     await wait_for(world.engine.database, "live_memory", await world.engine.log.head(), seconds=30)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "filters"),
+    [
+        ("suppress", {"plan_id": uuid4(), "approver": "ada", "reason": "plan"}, {}),
+        ("refute", {}, {}),
+        ("archive", {}, {}),
+        ("revise", {"content": "Deploys go to Hetzner"}, {"status": "active"}),
+        ("move", {"scope": "elsewhere"}, {"scope": "work"}),
+    ],
+)
+async def test_a_search_never_returns_what_was_hidden_or_moved_while_it_ran(
+    world, monkeypatch, change, arguments, filters
+):
+    """The moment between the legs and the load is held; what still matches comes out all the same."""
+    going = await world.remember("Deploys go to Fly", scope="work")
+    staying = await world.remember("Deploys are on Mondays", scope="work")
+    assert set(await world.search("deploys", **filters)) == {going, staying}
+    load = Search._load
+
+    async def held(self, connection, found, vector, matching):
+        assert {going, staying} <= set(found)
+        await getattr(world.commands, change)(world.caller, {"memory_id": going, **arguments})
+        await world.catch_up()
+        return await load(self, connection, found, vector, matching)
+
+    monkeypatch.setattr(Search, "_load", held)
+    result = await world.reading.search(world.caller, {"query": "deploys", **filters})
+    assert [hit.memory.id for hit in result.hits] == [staying]
 
 
 async def test_many_readers_of_the_queue_never_starve_each_other_of_connections(world):
