@@ -5,6 +5,7 @@ share commits.
 """
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
@@ -108,6 +109,9 @@ class BackgroundLoop:
 
     def __init__(self) -> None:
         self._calls: deque[_Call[Any]] = deque()
+        self._admission = threading.Lock()
+        self._closing = False
+        """Set under `_admission`: whoever queued a call before is ended by the closing, nobody does after."""
         self._woken = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="lethelog-loop", daemon=True)
@@ -116,19 +120,25 @@ class BackgroundLoop:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there and wait for it. An interrupt cancels it and goes on to the caller."""
         call = _Call(work)
-        if self._loop.is_closed():
-            call.cancel()
-            return call.result()
         try:
             # Inside: an interrupt may come before the wait begins.
+            self._admit(call)
+            return call.result()
+        except KeyboardInterrupt:
+            # Closed meanwhile: then it is ended already.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._end_call, call)
+            raise
+
+    def _admit(self, call: _Call[Any]) -> None:
+        with self._admission:
+            if self._closing:
+                call.cancel()
+                return
             self._calls.append(call)
             if not self._woken:
                 self._woken = True
                 self._loop.call_soon_threadsafe(self._start_calls)
-            return call.result()
-        except KeyboardInterrupt:
-            self._loop.call_soon_threadsafe(self._end_call, call)
-            raise
 
     def _end_call(self, call: _Call[Any]) -> None:
         # The interrupt may have come between the word that the loop is woken and its waking.
@@ -142,9 +152,11 @@ class BackgroundLoop:
             self._calls.popleft().start(self._loop)
 
     def close(self) -> None:
-        """Stop the loop and wait for its thread."""
-        if self._loop.is_closed():
-            return
+        """End what still runs, refuse what comes later, and wait for the loop's thread."""
+        with self._admission:
+            if self._closing:
+                return
+            self._closing = True
         asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -152,6 +164,8 @@ class BackgroundLoop:
             self._calls.popleft().cancel()
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        # What generators and threads that were ended have begun on their way out.
+        self._loop.run_until_complete(_end_tasks())
         self._loop.close()
 
 

@@ -80,3 +80,30 @@ def test_work_under_way_when_the_loop_closes_and_work_that_comes_later_are_refus
             waiting.result(10)
     with pytest.raises(Unavailable, match="closed"):
         loop.run(work())
+
+
+def test_work_that_comes_while_the_loop_waits_for_a_thread_to_end_is_refused():
+    loop = BackgroundLoop()
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        go_on.wait(10)
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    with ThreadPoolExecutor(3) as threads:
+        first = threads.submit(loop.run, asyncio.to_thread(slow))
+        assert begun.wait(10)
+        closing = threads.submit(loop.close)
+        with pytest.raises(Unavailable, match="closed"):
+            first.result(10)
+        try:
+            # The loop runs on until the thread has ended.
+            with pytest.raises(Unavailable, match="closed"):
+                threads.submit(loop.run, never()).result(5)
+            assert not closing.done()
+        finally:
+            go_on.set()
+        closing.result(10)
