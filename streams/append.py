@@ -136,11 +136,7 @@ class AppendQueue:
                 await self._wake.wait()
                 continue
             batch = self._next_batch()
-            try:
-                await self._call_with_retry(batch)
-            except Exception as error:
-                for waiting in batch:
-                    _fail(waiting, error)
+            await self._store(batch)
 
     def _next_batch(self) -> list[_Waiting]:
         if len(self._waiting) == 1:
@@ -157,6 +153,29 @@ class AppendQueue:
         self._waiting.extendleft(reversed(held))
         return batch
 
+    async def _store(self, batch: list[_Waiting]) -> None:
+        """Store a batch by one call, or unit by unit where the database cannot take one of them."""
+        try:
+            await self._call_with_retry(batch)
+        except Unavailable as error:
+            _fail(batch, error)
+        except Exception as error:
+            if len(batch) == 1:
+                _fail(batch, error)
+            else:
+                await self._store_each(batch)
+
+    async def _store_each(self, batch: list[_Waiting]) -> None:
+        for number, waiting in enumerate(batch):
+            try:
+                await self._call_with_retry([waiting])
+            except Unavailable as error:
+                # The others would wait as long, one after another.
+                _fail(batch[number:], error)
+                return
+            except Exception as error:
+                _fail([waiting], error)
+
     async def _call_with_retry(self, batch: list[_Waiting]) -> None:
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -170,27 +189,10 @@ class AppendQueue:
                 await self._drop_connection()
                 if attempt == ATTEMPTS:
                     raise unavailable(error) from error
-                await asyncio.sleep(0.1 * 4 ** (attempt - 1))
             except Unavailable:
                 if attempt == ATTEMPTS:
                     raise
-                await asyncio.sleep(0.1 * 4 ** (attempt - 1))
-            except Exception:
-                if len(batch) == 1:
-                    raise
-                # One unit that the database cannot take must not fail the others.
-                for waiting in batch:
-                    await self._call_alone(waiting)
-                return
-
-    async def _call_alone(self, waiting: _Waiting) -> None:
-        try:
-            await self._call([waiting])
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            await self._drop_connection()
-            _fail(waiting, unavailable(error))
-        except Exception as error:
-            _fail(waiting, error)
+            await asyncio.sleep(0.1 * 4 ** (attempt - 1))
 
     async def _call(self, batch: list[_Waiting]) -> None:
         if self._connection is None:
@@ -205,19 +207,20 @@ class AppendQueue:
             if outcome == "claimed":
                 first = sum(len(w.unit.claims) for w in batch[: number - 1])
                 result = UnitResult(outcome, 0, None, detail - first - 1, subject)
-            elif outcome == "repeat" and waiting.tried and subject == waiting.unit.subject:
-                result = UnitResult("ok", position, await self._time_of(position), 0, subject)
+            elif outcome == "repeat" and waiting.tried:
+                result = await self._own(waiting.unit, result)
             if not waiting.answer.done():
                 waiting.answer.set_result(result)
 
-    async def _time_of(self, position: int) -> datetime:
+    async def _own(self, unit: PreparedUnit, repeat: UnitResult) -> UnitResult:
+        """A repeat as it is, or the first answer again where it is this very unit that is stored."""
         assert self._connection is not None
         cursor = await self._connection.execute(
-            "select recorded_at from lethelog.events where position = %s", (position,)
+            "select recorded_at from lethelog.events where position = %s and event_id = %s",
+            (repeat.position, unit.event_ids[-1] if unit.events else None),
         )
         row = await cursor.fetchone()
-        assert row is not None
-        return row[0]
+        return repeat if row is None else UnitResult("ok", repeat.position, row[0], 0, repeat.subject)
 
     async def _drop_connection(self) -> None:
         if self._connection is not None:
@@ -226,11 +229,12 @@ class AppendQueue:
             self._connection = None
 
 
-def _fail(waiting: _Waiting, error: Exception) -> None:
-    if not waiting.answer.done():
-        waiting.answer.set_exception(error)
-        # A caller that was cancelled never looks; without this Python would report an unretrieved exception.
-        waiting.answer.exception()
+def _fail(batch: Sequence[_Waiting], error: Exception) -> None:
+    for waiting in batch:
+        if not waiting.answer.done():
+            waiting.answer.set_exception(error)
+            # A caller that was cancelled never looks; without this Python would report an unretrieved exception.
+            waiting.answer.exception()
 
 
 _TYPES = "uuid bytea bytea uuid int uuid bigint text uuid bytea int text bytea uuid uuid int uuid bytea"

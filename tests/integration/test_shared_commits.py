@@ -11,7 +11,18 @@ import pytest
 from lethelog.domain import events as e
 from lethelog.domain.errors import Unavailable
 from lethelog.streams import append
-from lethelog.streams.log import Appended, Claim, ClaimHeld, Log, NewEvent, Unit, VersionMoved
+from lethelog.streams.append import call_statement, unit_arrays
+from lethelog.streams.log import (
+    Appended,
+    Claim,
+    ClaimHeld,
+    CommandKey,
+    Log,
+    NewEvent,
+    Repeated,
+    Unit,
+    VersionMoved,
+)
 from lethelog.streams.payloads import Actor, Envelope
 
 TENANT = uuid4()
@@ -122,6 +133,52 @@ async def test_a_conflict_a_taken_claim_and_an_impossible_event_in_one_commit_fa
     with pytest.raises(psycopg.DataError):
         await impossible
     blocked.close()
+
+
+async def test_a_commit_whose_answer_is_lost_beside_an_impossible_unit_is_recognised_too(log, held):
+    """What shares its call with a unit that the database refuses is stored by itself, and tried again by itself."""
+    first = asyncio.create_task(log.append(unit(uuid4())))
+    await held.is_waited_for()
+    nameless = unit(uuid4(), claims=[Claim("a\x00b", b"x", None, uuid4())])
+    impossible = asyncio.create_task(log.append(nameless))
+    stream = uuid4()
+    good = asyncio.create_task(log.append(unit(stream)))
+    await queued(log, 2)
+    queue = log._queue
+    original = queue._call
+
+    async def lose_the_answer(batch):
+        if [one.unit.subject for one in batch] != [stream]:
+            return await original(batch)
+        queue._call = original
+        await queue._connection.execute(call_statement(), unit_arrays([one.unit for one in batch]))
+        raise psycopg.OperationalError("the connection is lost")
+
+    queue._call = lose_the_answer
+    held.release()
+    await first
+    with pytest.raises(psycopg.DataError):
+        await impossible
+    appended = await good
+    [stored] = await log.read_stream(TENANT, stream)
+    assert appended == Appended(stored.position, stored.recorded_at, (stored.event_id,))
+
+
+async def test_an_earlier_command_about_the_same_memory_is_no_commit_whose_answer_was_lost(log):
+    """Same key, same subject, another call that was lost before it got there: its events were never stored."""
+    stream, key = uuid4(), CommandKey(b"one key", b"one command")
+    await log.append(unit(stream))
+    earlier = await log.append(unit(stream, 2, command=key))
+    assert isinstance(earlier, Appended)
+    queue = log._queue
+    original = queue._call
+
+    async def lost_on_the_way(batch):
+        queue._call = original
+        raise psycopg.OperationalError("the connection is lost")
+
+    queue._call = lost_on_the_way
+    assert await log.append(unit(stream, 2, command=key)) == Repeated(earlier.position, stream)
 
 
 async def test_a_queue_that_is_full_refuses_at_once_and_takes_more_when_it_has_drained(log, held, monkeypatch):
