@@ -62,7 +62,9 @@ class Sequences:
         self._in_hand: dict[int, Key | None] = {}
         self._done: OrderedDict[int, int] = OrderedDict()
         self._seen: int | None = None
-        """Up to this delivery everything was this process's and all that is open is in hand; None: not known."""
+        """Up to this delivery everything was this process's or its trace was read; None: not known."""
+        self._ends_open = 0
+        """Deliveries that ended with their event still to be handled."""
 
     async def notice(self) -> None:
         """Forget what streams held that were deleted since. Raises `Unavailable`."""
@@ -96,6 +98,7 @@ class Sequences:
             del self._in_hand[sequence]
             if turn.goes_on:
                 self._seen = None
+                self._ends_open += 1
             elif place is not None:
                 self._remember(sequence, place.position)
 
@@ -131,9 +134,18 @@ class Sequences:
         if in_a_row and not self._earlier_here(key, about.sequence.stream) and not self._held.mentions(key):
             return Turn("now")
         wait = Turn("later", _wait(about.num_delivered))
-        if not in_a_row and await self._is_earlier_open_elsewhere(about.sequence.stream, place):
-            return wait
+        before, alone_upto = self._ends_open, None
+        if not in_a_row:
+            in_hand = set(self._in_hand)
+            info = await self._js().consumer_info(self._events, self._durable)
+            if (info.num_ack_pending or 0) <= len(in_hand & set(self._in_hand)):
+                alone_upto = info.delivered.consumer_seq if info.delivered else 0
+            elif await self._is_earlier_open(_floor(info) + 1, about.sequence.stream, place):
+                return wait
         held = await self._turn_among_held(key, place.position)
+        if alone_upto is not None and before == self._ends_open:
+            # Only now is read what others left among the retries and the parked before they acknowledged it.
+            self._seen = max(self._seen or 0, alone_upto)
         return wait if self._earlier_here(key, about.sequence.stream) else held
 
     async def _turn_among_held(self, key: Key, position: int) -> Turn:
@@ -151,17 +163,10 @@ class Sequences:
     def _earlier_here(self, key: Key, sequence: int) -> bool:
         return any(one == key and at < sequence for at, one in self._in_hand.items())
 
-    async def _is_earlier_open_elsewhere(self, sequence: int, place: Place) -> bool:
-        """Whether an earlier event of this aggregate may be open and not in hand here."""
+    async def _is_earlier_open(self, at: int, sequence: int, place: Place) -> bool:
+        """Whether from this sequence on an earlier event of the aggregate may be open."""
         js = self._js()
-        before = set(self._in_hand)
-        info = await js.consumer_info(self._events, self._durable)
-        if (info.num_ack_pending or 0) <= len(before & set(self._in_hand)):
-            delivered = info.delivered.consumer_seq if info.delivered else 0
-            self._seen = max(self._seen or 0, delivered)
-            return False
         subject = f"{self._settings.prefix}.events.{place.tenant.hex}.{place.aggregate.int % SHARDS}.>"
-        at = _floor(info) + 1
         for _ in range(_LOOK_BACK):
             found = await next_message(js, self._events, subject, at)
             if found is None or not found.seq or found.seq >= sequence:

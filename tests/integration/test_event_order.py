@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 from lethelog.domain import events as e
 from lethelog.domain.errors import InvalidInput, NotFound, Unavailable
+from lethelog.streams import parking
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
 from lethelog.streams.delivery import Park, RetryLater, RetryPolicy
@@ -249,6 +250,51 @@ async def test_an_event_does_not_overtake_one_that_another_process_has_at_work_h
     assert [state.parked for state in await processes[0].states()] == [0]
     for process in processes:
         await process.close()
+
+
+async def test_an_event_does_not_overtake_one_that_another_process_left_among_the_retries(
+    settings, carried, stories, monkeypatch
+):
+    """Not even while this process has not yet heard from the broker what is there."""
+    stuck, other = uuid4(), uuid4()
+    handler = Handler()
+    subscription = view(handler, concurrency=2)
+    consumers = Consumers(settings, carried_decode(stories))
+    await consumers.open([subscription])
+    await consumers.close()
+    # Another process takes the first event, moves it and acknowledges it.
+    await stories.tell(stuck)
+    client = await connected(settings)
+    pull = await client.jetstream().pull_subscribe_bind("view", settings.stream("events"))
+    [message] = await pull.fetch(1, timeout=10)
+    await parking.retry_later(client, settings, message, parking.SoFar(), 0.0)
+    await message.ack_sync()
+    await client.close()
+    heard, answers = asyncio.Event(), Counter[str]()
+    get_msg, consumer_info = JetStreamContext.get_msg, JetStreamContext.consumer_info
+
+    async def held_back(self, *arguments, **named):
+        await heard.wait()
+        return await get_msg(self, *arguments, **named)
+
+    async def counted(self, *arguments, **named):
+        found = await consumer_info(self, *arguments, **named)
+        answers["in all"] += 1
+        return found
+
+    monkeypatch.setattr(JetStreamContext, "get_msg", held_back)
+    consumers = Consumers(settings, carried_decode(stories))
+    await consumers.open([subscription])
+    monkeypatch.setattr(JetStreamContext, "consumer_info", counted)
+    await stories.tell(other)
+    await eventually(lambda: answers["in all"], "the other aggregate's event looks what is there")
+    await stories.tell(stuck)
+    hand = consumers._sequences["view"]._in_hand
+    await eventually(lambda: len(hand) == 2 or handler.done, "the second event is at the other worker")
+    heard.set()
+    await eventually(lambda: len(handler.done) == 3, "all are handled")
+    assert handler.by[stuck] == stories.positions[stuck]
+    await consumers.close()
 
 
 @pytest.mark.parametrize(("count", "seed"), [(1, 1), (3, 2)])
