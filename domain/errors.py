@@ -89,6 +89,12 @@ class NotCaughtUp(Unavailable):
     code = "not_caught_up"
 
 
+class EventParked(Unavailable):
+    """It is on record, and a read model could not apply it and set it aside: the answer would be wrong."""
+
+    code = "event_parked"
+
+
 class Misconfigured(LethelogError):
     """A setting, file or installed part does not fit; the message names it and the fix."""
 

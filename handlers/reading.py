@@ -15,6 +15,7 @@ from ..projections.filters import MemoryFilter
 from ..projections.generations import read_models
 from ..projections.live_memory import LiveMemory
 from ..projections.memory_history import MemoryHistory
+from ..projections.parked import refuse_parked
 from ..projections.rows import list_rows, read_rows
 from ..projections.search import Search
 from ..streams.database import Connection
@@ -163,7 +164,7 @@ class Reading:
         as_of = await look_from(self._engine, query, LiveMemory.name)
         async with self._read_models() as connection:
             rows = await read_rows(connection, caller.tenant, query.ids, as_of)
-        await self.refuse_missing(caller.tenant, [one for one in query.ids if one not in rows], in_words(as_of))
+        await self.refuse_missing(caller.tenant, [one for one in query.ids if one not in rows], as_of)
         views = await present_rows(self._engine, caller.tenant, [rows[one] for one in query.ids], as_of.now)
         times = echoed(as_of)
         return tuple(views) if times is None else tuple(one.model_copy(update={"as_of": times}) for one in views)
@@ -182,7 +183,7 @@ class Reading:
             )
             rows = await cursor.fetchall()
         if not rows:
-            await self.refuse_missing(caller.tenant, [query.memory_id], in_words(as_of))
+            await self.refuse_missing(caller.tenant, [query.memory_id], as_of, MemoryHistory.name)
         names = await self._engine.directory.names(caller.tenant, {row[5] for row in rows})
         entries: list[HistoryEntry] = []
         said: str | None = None
@@ -211,8 +212,13 @@ class Reading:
                 said = new or said
         return History(memory_id=query.memory_id, entries=tuple(entries), as_of=echoed(as_of))
 
-    async def refuse_missing(self, tenant: UUID, missing: Sequence[UUID], when: str = "") -> None:
-        """Raise for ids that are no memory of this tenant, ``when`` says when; nothing where the list is empty."""
+    async def refuse_missing(
+        self, tenant: UUID, missing: Sequence[UUID], as_of: AsOf, read_model: str = LiveMemory.name
+    ) -> None:
+        """Raise for ids that a read model holds no memory of: there is none then, or it was set aside.
+
+        Nothing where the list is empty.
+        """
         if not missing:
             return
         names = await self._engine.log.stream_names(tenant, missing)
@@ -220,7 +226,10 @@ class Reading:
             kind = names.get(one, "").partition(".")[0]
             if kind and kind != "memory":
                 raise WrongKind(f"{one} is the id of a {kind}, not of a memory", id=one, kind=kind)
-            raise NotFound(f"no memory {one}{when}", memory_id=one)
+            if self._scratch is None:
+                async with self._read_models() as connection:
+                    await refuse_parked(connection, read_model, tenant, [one], as_of.known)
+            raise NotFound(f"no memory {one}{in_words(as_of)}", memory_id=one)
 
     def _read_models(self) -> AbstractAsyncContextManager[Connection]:
         return read_models(self._engine.database, scratch=self._scratch)

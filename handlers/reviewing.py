@@ -16,7 +16,9 @@ from ..domain.memory import Memory
 from ..domain.proposal import Proposal
 from ..projections.as_of import AsOf
 from ..projections.generations import read_models
+from ..projections.parked import refuse_parked
 from ..projections.progress import wait_for
+from ..projections.review_queue import ReviewQueue
 from ..projections.rows import MemoryRow, read_rows
 from ..streams.folding import fold_stream
 from ..streams.ids import new_id
@@ -229,6 +231,8 @@ class Reviewing:
             )
         if row is None:
             await self.load(caller.tenant, proposal_id)
+            async with self._engine.database.connection() as connection:
+                await refuse_parked(connection, ReviewQueue.name, caller.tenant, [proposal_id])
             raise NotFound(f"no proposal {proposal_id} yet; its read model is behind", proposal_id=proposal_id)
         [view] = await self._present(memories, caller.tenant, [row])
         present = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from ..domain.errors import EventParked
 from ..streams.database import Connection
 from ..streams.payloads import RecordedEvent
 from ..streams.sealing import UnusableKey
@@ -103,6 +104,30 @@ async def list_parked(
         {"name": name, "after_name": after[0], "after_position": after[1], "limit": limit},
     )
     return [ParkedEvent(*row) for row in await cursor.fetchall()]
+
+
+async def refuse_parked(
+    connection: Connection, name: str, tenant: UUID, streams: Sequence[UUID], upto: int | None = None
+) -> None:
+    """Raise `EventParked` where an event of these streams waits in the current generation, at most at ``upto``.
+
+    For whoever finds nothing of what is on record.
+    """
+    cursor = await connection.execute(
+        f"select p.stream, p.position from {HOME}.parked p join {HOME}.tracking t "
+        "on t.name = p.name and t.schema = p.schema where t.state = 'current' and p.name = %s and p.tenant = %s "
+        "and p.stream = any(%s) and (%s::bigint is null or p.position <= %s) order by p.position limit 1",
+        (name, tenant, list(streams), upto, upto),
+    )
+    row = await cursor.fetchone()
+    if row is not None:
+        raise EventParked(
+            f"{row[0]} is on record, but the read model {name} could not apply its event at position {row[1]} and "
+            f"set it aside; see: lethelog parked list --read-model {name}",
+            id=row[0],
+            read_model=name,
+            position=row[1],
+        )
 
 
 async def next_of_stream(connection: Connection, name: str, schema: str, one: StreamKey, limit: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 import psycopg
 import pytest
-from lethelog.domain.errors import Misconfigured
+from lethelog.domain.errors import EventParked, Misconfigured, NotFound
 from lethelog.handlers.event_log import EventLog
 from lethelog.projections import runner as runner_module
 from lethelog.projections.parked import list_parked
@@ -53,6 +53,37 @@ async def test_a_damaged_wrapped_key_makes_only_its_own_events_unreadable(world,
     live_memory = ParkedEvents(world.engine.database, world.engine.log, world.engine.live_memory)
     assert (await live_memory.retry(lambda *_: None)).applied == 1
     assert (await world.get(bad)).content == "a memory whose key is damaged"
+
+
+async def test_an_acknowledged_memory_whose_event_is_parked_is_never_called_unknown(world, database_url):
+    """Neither by get nor by history, nor in a past that has it; a past before it, and another tenant, know nothing."""
+    before = await world.engine.log.head()
+    written = await world.commands.remember(world.caller, {"content": "acknowledged", "topic": "t"})
+    bad, at = written.memory.id, written.position
+    with psycopg.connect(database_url) as connection:
+        connection.execute(DAMAGES["data key"], {"memory": bad})
+    world.engine.vault.forget()
+    async with running(*runners(world)):
+        for projection in world.engine.projections:
+            await until(world, lambda p: not p.lag, projection.name)
+        for name, read in (
+            ("live_memory", world.reading.get(world.caller, {"ids": [bad], "after": at})),
+            ("live_memory", world.reading.get(world.caller, {"ids": [bad], "known_at": at})),
+            ("memory_history", world.reading.history(world.caller, {"memory_id": bad, "after": at})),
+        ):
+            with pytest.raises(EventParked, match=f"lethelog parked list --read-model {name}") as told:
+                await read
+            assert (told.value.details["id"], told.value.details["position"]) == (bad, at)
+        other = await world.another_caller()
+        for caller, asked in ((world.caller, {"known_at": before}), (other, {})):
+            with pytest.raises(NotFound, match=f"no memory {bad}"):
+                await world.reading.get(caller, {"ids": [bad], **asked})
+    with psycopg.connect(database_url) as connection:
+        connection.execute(DAMAGES["data key"], {"memory": bad})
+    for projection in world.engine.projections:
+        await ParkedEvents(world.engine.database, world.engine.log, projection).retry(lambda *_: None)
+    [seen] = await world.reading.get(world.caller, {"ids": [bad], "after": at})
+    assert seen.content == "acknowledged"
 
 
 async def test_a_damaged_key_spares_the_other_memories_of_its_tenant_and_a_missing_one_is_a_tombstone(
