@@ -4,11 +4,8 @@ So no message waits in a buffer while its ack_wait runs (F43), and a slow one ho
 ``batch_size=N`` waits for all N before it asks again, and ``max_workers=N`` takes more than N.
 """
 
-import asyncio
-import contextlib
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 
 from faststream import AckPolicy
 from faststream.nats import JStream, NatsBroker, PullSub
@@ -67,21 +64,16 @@ def bind(
 
 def _event_handlers(subscription: EventSubscription, decode: cloudevents.Decode) -> list[Handler]:
     """One for new events, one for those that come again."""
-    # With one delivery open at a time the handler runs one at a time, also for one that comes again.
-    turn = asyncio.Lock() if subscription.max_ack_pending == 1 else contextlib.nullcontext()
     handlers = (subscription.handler, subscription.again or subscription.handler)
-    return [_event_handler(one, subscription.unknown, decode, turn) for one in handlers]
+    return [_event_handler(one, subscription.unknown, decode) for one in handlers]
 
 
-def _event_handler(
-    handle: EventHandler, unknown: str, decode: cloudevents.Decode, turn: AbstractAsyncContextManager[None]
-) -> Handler:
+def _event_handler(handle: EventHandler, unknown: str, decode: cloudevents.Decode) -> Handler:
     async def handle_event(message: NatsMessage) -> None:
         event = await cloudevents.open_message(message.raw_message.data, decode)
         if event.event is None and unknown == "park":
             raise Park("UnknownEvent")
-        async with turn:
-            await handle(event)
+        await handle(event)
 
     return handle_event
 

@@ -141,12 +141,15 @@ class Consumers:
         return Topology(self._settings, self._durables())
 
     def _terms(self, subscription: Subscription) -> Terms:
+        slots = asyncio.Semaphore(subscription.concurrency)
         if isinstance(subscription, TaskSubscription):
-            return Terms(subscription.policy, subscription.heartbeat)
+            return Terms(subscription.policy, subscription.heartbeat, slots=slots)
         sequences = Sequences(self._settings, subscription.name, subscription.names, self._jetstream)
         self._sequences[subscription.name] = sequences
         in_place = subscription.max_ack_pending == 1
-        return Terms(subscription.policy, subscription.heartbeat, sequences, in_place)
+        if in_place:
+            slots = asyncio.Semaphore(1)
+        return Terms(subscription.policy, subscription.heartbeat, sequences, slots, in_place)
 
     async def park(self, message: Msg, error: str, failures: int) -> None:
         """See `parking.park`; for the delivery rule."""

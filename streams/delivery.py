@@ -10,7 +10,7 @@ import logging
 import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import nats.errors
@@ -103,12 +103,14 @@ class Elsewhere(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for the deliveries of one durable."""
+    """What holds for the deliveries of one subscription."""
 
     policy: RetryPolicy
     heartbeat: bool = True
     sequences: Sequences | None = None
     """Keeps events of one aggregate in order; None for tasks, which have none."""
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
+    """As many handlers as may be at work in this process, with new messages and those that come again."""
     in_place: bool = True
     """Whether a message that failed stays where it is; with one open at a time it holds up the rest."""
 
@@ -227,7 +229,7 @@ class DeliveryRule:
     ) -> RetryLater | Unavailable | None:
         """Run the handler; gives what it raised where that says nothing against the message."""
         try:
-            async with asyncio.timeout(delivery.terms.policy.time_limit):
+            async with delivery.terms.slots, asyncio.timeout(delivery.terms.policy.time_limit):
                 await work()
         except (RetryLater, Unavailable) as not_now:
             return not_now

@@ -390,6 +390,33 @@ async def test_closing_gives_back_at_once_what_only_waits_for_a_server(settings)
     await second.close()
 
 
+async def test_no_more_handlers_are_at_work_than_asked_for_also_while_one_is_tried_again(log, settings, carried):
+    at_work = most = 0
+    failed, finish = asyncio.Event(), asyncio.Event()
+    done: list[int] = []
+
+    async def handle(event) -> None:
+        nonlocal at_work, most
+        if event.position == 1 and not failed.is_set():
+            failed.set()
+            raise ValueError("once")
+        at_work += 1
+        most = max(most, at_work)
+        await finish.wait()
+        at_work -= 1
+        done.append(event.position)
+
+    consumers = Consumers(settings, log.decode)
+    await append(log, 2)
+    await consumers.open([EventSubscription("view", ("*",), handle, concurrency=1, policy=QUICK)])
+    await eventually(lambda: consumers.rule.running["view"] == 2, "a new one and one that comes again are here")
+    await eventually(lambda: at_work, "one of them is at work")
+    finish.set()
+    await eventually(lambda: sorted(done) == [1, 2], "both are handled")
+    assert most == 1
+    await consumers.close()
+
+
 # --- long work and competition ------------------------------------------------------------------------------------
 
 
