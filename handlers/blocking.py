@@ -317,6 +317,10 @@ class BlockingMemory:
         """See `AsyncMemory.replays`."""
         return self.run(self.asyncio.replays())
 
+    def leftovers(self) -> tuple[str, ...]:
+        """See `AsyncMemory.leftovers`."""
+        return self.run(self.asyncio.leftovers())
+
     def drop_replay(self, name: str) -> None:
         """See `AsyncMemory.drop_replay`."""
         self.run(self.asyncio.drop_replay(name))

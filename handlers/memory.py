@@ -232,8 +232,12 @@ class AsyncMemory:
         """The names of the replays there are."""
         return await self._replaying.names(self.caller)
 
+    async def leftovers(self) -> tuple[str, ...]:
+        """Schemas that replays and comparisons left which were killed; `drop_replay` takes their names too."""
+        return await self._replaying.leftovers(self.caller)
+
     async def drop_replay(self, name: str) -> None:
-        """Drop a replay."""
+        """Drop a replay, or one of the leftovers."""
         await self._replaying.drop(self.caller, name)
 
     async def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:

@@ -62,16 +62,27 @@ class Replaying:
         query = parse(ReplayIntoQuery, arguments)
         replay_schema(query.name)
         moment = await moment_of(self._engine.log, "to", query.to)
-        schema = await self._replayer.replay(query.name, moment.position, moment.at, report)
-        return Replayed(name=query.name, schema_name=schema, position=moment.position, at=moment.at)
+        made = await self._replayer.replay(query.name, moment.position, moment.at, report)
+        return Replayed(
+            name=query.name,
+            schema_name=made.schema,
+            position=moment.position,
+            at=moment.at,
+            parked=made.parked,
+        )
 
     async def names(self, caller: Caller) -> tuple[str, ...]:
         """The replays there are."""
         caller.require("tenant:admin")
         return await self._replayer.names()
 
+    async def leftovers(self, caller: Caller) -> tuple[str, ...]:
+        """Schemas that replays and comparisons left which were killed."""
+        caller.require("tenant:admin")
+        return await self._replayer.leftovers()
+
     async def drop(self, caller: Caller, name: str) -> None:
-        """Drop a replay. Raises `NotFound`."""
+        """Drop a replay, or one of the leftovers. Raises `NotFound`, and `Conflict` while it is being written."""
         caller.require("tenant:admin")
         await self._replayer.drop(name)
 

@@ -257,6 +257,8 @@ class Replayed(View):
     schema_name: str
     position: int
     at: datetime
+    parked: int = 0
+    """Events that cannot be applied and that the read models of today have parked too."""
 
 
 class PassView(View):

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import psycopg
 
-from ..domain.errors import Conflict, LethelogError, Unavailable
+from ..domain.errors import Conflict, Unavailable
 from ..streams.database import Connection, Database
 from ..streams.leadership import Leadership, is_led
 from ..streams.log import Log
@@ -31,6 +31,7 @@ from .parking import CopyParking, Failing, newly_parked
 from .progress import read_progress
 from .projection import Projection
 from .runner import ProjectionRunner, Report
+from .scratch import comparing_schema, discard, drop_leftovers
 
 GRACE = timedelta(seconds=60)
 """How long a retired generation stays, for whoever was sent there just before."""
@@ -115,6 +116,7 @@ class Rebuilder:
         Raises `Conflict` when this read model is being rebuilt already.
         """
         async with self._alone("rebuild", "rebuilt"):
+            await drop_leftovers(self._database)
             generation = await self._next_generation(failing)
             runner = self._runner(generation.schema, failing)
             await runner.load(await self._log.head(), report)
@@ -136,8 +138,9 @@ class Rebuilder:
 
         Streams that either has parked are left out of both, and counted.
         """
-        schema = f"lethelog_compare_{self._projection.name}"
+        schema = comparing_schema(self._projection.name)
         async with self._alone("compare", "compared"):
+            await drop_leftovers(self._database)
             try:
                 async with self._database.connection() as connection:
                     progress = await read_progress(connection, self._projection.name)
@@ -151,7 +154,7 @@ class Rebuilder:
                     ]
                 return Comparison(self._projection.name, position, tuple(differences), parked)
             finally:
-                await self.discard(schema)
+                await discard(self._database, schema)
 
     async def build(
         self, schema: str, upto: int, report: Report = silent, *, indexed: bool = True
@@ -160,7 +163,7 @@ class Rebuilder:
 
         What the current generation has parked and cannot be applied is parked in it too.
         """
-        await self.discard(schema)
+        await discard(self._database, schema)
         generation = await self._create(schema, "scratch")
         runner = self._runner(schema, "stop")
         await runner.load(upto, report)
@@ -168,18 +171,6 @@ class Rebuilder:
             async with self._database.transaction() as connection:
                 await self._projection.create_indexes(connection, generation.schema)
         return runner
-
-    async def discard(self, schema: str) -> None:
-        """Drop a scratch copy, or what is left of it."""
-        try:
-            async with self._database.transaction() as connection:
-                await prepare_home(connection)
-                await connection.execute(f"drop schema if exists {schema} cascade")
-                for table in ("parked", "tracking"):
-                    await connection.execute(f"delete from {HOME}.{table} where schema = %s", (schema,))
-        except LethelogError:
-            # The server is gone; the next one of this name drops what is left before it begins.
-            return
 
     def _runner(self, schema: str, failing: Failing) -> ProjectionRunner:
         parking = CopyParking(self._database, self._log, self._projection, schema, failing)

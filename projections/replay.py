@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg import sql
@@ -9,13 +10,14 @@ from psycopg.errors import DuplicateSchema
 
 from ..domain.errors import Conflict, InvalidInput, NotFound
 from ..streams.database import Database
+from ..streams.leadership import Leadership
 from ..streams.log import Log
 from ..streams.reader import LogTail
 from .projection import Projection
 from .rebuild import Rebuilder, Report, silent
+from .scratch import discard, drop_leftovers, read_leftovers, replaying_schema
 
 PREFIX = "lethelog_replay_"
-_SCRATCH = "lethelog_replaying_"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,23}")
 """Short enough for the longest schema made of it: PostgreSQL cuts names at 63 bytes."""
 
@@ -27,6 +29,15 @@ def replay_schema(name: str) -> str:
     return PREFIX + name
 
 
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A replay that is whole."""
+
+    schema: str
+    parked: int
+    """Events that could not be applied, as in the read models of today; what follows them in their streams too."""
+
+
 class Replayer:
     """Makes and drops replays. They hold the memories of every tenant in clear, like the read models they copy."""
 
@@ -36,20 +47,31 @@ class Replayer:
         self._tail = tail
         self._projections = projections
 
-    async def replay(self, name: str, position: int, at: datetime, report: Report = silent) -> str:
-        """Fill a new schema with every read model as of a position; returns the schema.
+    async def replay(self, name: str, position: int, at: datetime, report: Report = silent) -> Replay:
+        """Fill a new schema with every read model as of a position. It appears when it is whole.
 
-        One that is cancelled or fails leaves nothing. Raises `Conflict` where the schema exists already.
+        One that is cancelled or fails leaves nothing; what is left of one that was killed, the next one drops.
+        Raises `Conflict` where the schema exists already.
         """
         schema = replay_schema(name)
-        await self._create(schema, position, at)
+        lock = Leadership(self._database, f"replay:{name}")
+        if not await lock.acquire():
+            raise Conflict(f"the replay {name} is being written already")
         try:
+            if name in await self.names():
+                raise _taken(name)
+            await drop_leftovers(self._database)
+            parked = 0
             for number, projection in enumerate(self._projections):
-                await self._fill(projection, schema, position, _share(report, number, len(self._projections)))
-        except BaseException:
-            await self.drop(name)
-            raise
-        return schema
+                share = _share(report, number, len(self._projections))
+                rebuilder = Rebuilder(self._database, self._log, self._tail, projection)
+                built = await rebuilder.build(replaying_schema(name, projection.name), position, share)
+                parked += (await built.progress()).parked
+            await self._publish(name, f"Lethelog's read models as of position {position}, {at.isoformat()}")
+            return Replay(schema, parked)
+        finally:
+            await self._discard(name)
+            await lock.release()
 
     async def names(self) -> tuple[str, ...]:
         """The replays there are."""
@@ -60,37 +82,57 @@ class Replayer:
             )
             return tuple(name for (name,) in await cursor.fetchall())
 
-    async def drop(self, name: str) -> None:
-        """Drop a replay. Raises `NotFound` where there is none of this name."""
-        schema = replay_schema(name)
-        if name not in await self.names():
-            raise NotFound(f"there is no replay {name}", name=name)
+    async def leftovers(self) -> tuple[str, ...]:
+        """Schemas that replays and comparisons left which were killed. They hold clear text too."""
         async with self._database.connection() as connection:
-            await connection.execute(f"drop schema {schema} cascade")
+            return tuple(one.schema for one in await read_leftovers(connection))
 
-    async def _create(self, schema: str, position: int, at: datetime) -> None:
-        says = f"Lethelog's read models as of position {position}, {at.isoformat()}"
+    async def drop(self, name: str) -> None:
+        """Drop a replay with what was left of one of its name, or one of `leftovers` by its whole name.
+
+        Raises `NotFound` where there is none, `Conflict` where it is being written.
+        """
+        async with self._database.connection() as connection:
+            left = {one.schema: one for one in await read_leftovers(connection)}
+        if name in left:
+            await discard(self._database, name)
+            return
+        schema = replay_schema(name)
+        lock = Leadership(self._database, f"replay:{name}")
+        if not await lock.acquire():
+            raise Conflict(f"the replay {name} is being written")
+        try:
+            if name not in await self.names() and f"replay:{name}" not in {one.duty for one in left.values()}:
+                raise NotFound(f"there is no replay {name}", name=name)
+            async with self._database.connection() as connection:
+                await connection.execute(f"drop schema if exists {schema} cascade")
+            await self._discard(name)
+        finally:
+            await lock.release()
+
+    async def _publish(self, name: str, says: str) -> None:
+        """Let a replay that is whole be seen under its name."""
+        schema = replay_schema(name)
         async with self._database.transaction() as connection:
             try:
                 await connection.execute(f"create schema {schema}")
             except DuplicateSchema:
-                name = schema.removeprefix(PREFIX)
-                raise Conflict(
-                    f"there is a replay {name} already; drop it first, or choose another name"
-                ) from None
+                raise _taken(name) from None
             comment = sql.SQL("comment on schema {} is {}").format(sql.Identifier(schema), sql.Literal(says))
             await connection.execute(comment.as_string())
-
-    async def _fill(self, projection: Projection, schema: str, position: int, report: Report) -> None:
-        rebuilder = Rebuilder(self._database, self._log, self._tail, projection)
-        scratch = f"{_SCRATCH}{schema.removeprefix(PREFIX)}_{projection.name}"
-        try:
-            await rebuilder.build(scratch, position, report)
-            async with self._database.transaction() as connection:
+            for projection in self._projections:
                 for table in projection.tables:
-                    await connection.execute(f"alter table {scratch}.{table} set schema {schema}")
-        finally:
-            await rebuilder.discard(scratch)
+                    await connection.execute(
+                        f"alter table {replaying_schema(name, projection.name)}.{table} set schema {schema}"
+                    )
+
+    async def _discard(self, name: str) -> None:
+        for projection in self._projections:
+            await discard(self._database, replaying_schema(name, projection.name))
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"there is a replay {name} already; drop it first, or choose another name")
 
 
 def _share(report: Report, number: int, of: int) -> Report:

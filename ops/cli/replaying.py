@@ -46,7 +46,9 @@ def replay(
         typer.Option("--schema", metavar="NAME", help="Write all read models to the schema lethelog_replay_NAME."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="Show the schemas of earlier replays.")] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="Show earlier replays, and schemas left by killed ones.")
+    ] = False,
     drop: Annotated[
         str | None, typer.Option("--drop", metavar="NAME", help="Drop the schema of a replay.")
     ] = None,
@@ -76,8 +78,16 @@ def replay(
             memory.drop_replay(drop)
             session.printer.answer({"dropped": drop}, Text.assemble(("dropped", "green"), f" {drop}"))
         else:
-            names = memory.replays()
-            session.printer.answer({"replays": names}, *(names or ["no replay"]))
+            _list(session, memory)
+
+
+def _list(session: Session, memory: "Memory") -> None:
+    names, left = memory.replays(), memory.leftovers()
+    session.printer.answer(
+        {"replays": names, "leftovers": left},
+        *(names or ["no replay"]),
+        *(f"{one}: left by one that was killed; drop it with --drop {one}" for one in left),
+    )
 
 
 def _to_file(session: Session, memory: "Memory", to: str, file: Path, *, overwrite: bool) -> None:
@@ -100,3 +110,5 @@ def _to_schema(session: Session, memory: "Memory", to: str, name: str) -> None:
     session.printer.answer(
         made, Text.assemble(("written", "green"), f" schema {made.schema_name} as of position {made.position}")
     )
+    if made.parked:
+        session.printer.note(f"{made.parked} events cannot be applied and are not in it: lethelog parked list")

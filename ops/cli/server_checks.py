@@ -186,8 +186,18 @@ async def _log(database: "Database", standing: Standing) -> list[Check]:
 
 
 def _read_models(standing: Standing) -> list[Check]:
-    return [_read_model(one, standing) for one in standing.read_models] + [
-        _rebuild(one) for one in standing.rebuilds
+    return [
+        *(_read_model(one, standing) for one in standing.read_models),
+        *(_rebuild(one) for one in standing.rebuilds),
+        *(
+            Check(
+                "clear text",
+                "warning",
+                f"the schema {one} was left by a replay or comparison that was killed",
+                f"Run: lethelog replay --drop {one}",
+            )
+            for one in standing.leftovers
+        ),
     ]
 
 

@@ -39,6 +39,8 @@ class Standing:
     head: int | None = None
     read_models: "Sequence[Progress]" = ()
     rebuilds: "Sequence[Rebuild]" = ()
+    leftovers: "Sequence[str]" = ()
+    """Schemas with clear text that replays and comparisons left which were killed."""
     relay: "RelayState | None" = None
     parked: dict[str, int] | None = None
     """Messages that consumers set aside, by consumer; None where the broker does not answer."""
@@ -59,6 +61,7 @@ class Standing:
                 for one in self.read_models
             ],
             "rebuilds": [asdict(one) for one in self.rebuilds],
+            "leftovers": list(self.leftovers),
             "relay": asdict(self.relay) if self.relay else None,
             "parked": self.parked,
             "queue": self.queue,
@@ -106,6 +109,7 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
     from ...projections.generations import are_prepared
     from ...projections.progress import read_progress
     from ...projections.rebuild import read_rebuilds
+    from ...projections.scratch import read_leftovers
     from ...streams.relay import relay_state
     from .serving import broker_settings
 
@@ -120,6 +124,7 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
             return
         found.read_models = [await read_progress(connection, name) for name in VIEWS]
         found.rebuilds = await read_rebuilds(connection, VIEWS)
+        found.leftovers = [one.schema for one in await read_leftovers(connection)]
     if any(one.version for one in found.read_models):
         found.queue = await _queue(settings, database)
 

@@ -9,7 +9,9 @@ import pytest
 from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput, NotFound
 from lethelog.handlers.caller import Caller
 from lethelog.handlers.replaying import Replaying
-from lethelog.projections.replay import PREFIX, Replayer
+from lethelog.projections.rebuild import Rebuilder
+
+from .view_processes import view_process
 
 
 @pytest.fixture
@@ -111,23 +113,75 @@ async def test_a_schema_holds_every_read_model_as_it_was_and_says_so(world, repl
         await replaying.drop(world.caller, "before")
 
 
-async def test_a_replay_that_is_cancelled_leaves_nothing(world, replaying, database_url):
+@pytest.mark.parametrize("end", ["cancel", "fail"])
+async def test_a_replay_that_does_not_come_to_its_end_leaves_nothing_and_is_seen_only_whole(
+    world, replaying, database_url, end, monkeypatch
+):
     await world.remember("Deploys go to Fly")
-    begun = asyncio.Event()
+    begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def held(*_) -> None:
         begun.set()
-        await asyncio.Event().wait()
+        await go_on.wait()
+        raise LookupError
 
-    replayer = Replayer(world.engine.database, world.engine.log, world.engine.tail, world.engine.projections)
-    replayer._fill = held  # type: ignore[method-assign]
-    task = asyncio.create_task(replayer.replay("cut", 1, world.clock()))
+    monkeypatch.setattr(world.engine.memory_history, "create_indexes", held)
+    head = await world.engine.log.head()
+    task = asyncio.create_task(replaying.into(world.caller, {"name": "cut", "to": head}))
     await begun.wait()
-    assert schemas(database_url) == [f"{PREFIX}cut"]
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
+    assert schemas(database_url) == [
+        f"lethelog_replaying_cut_{one.name}" for one in sorted(world.engine.projections, key=lambda one: one.name)
+    ]
+    assert await replaying.names(world.caller) == () and await replaying.leftovers(world.caller) == ()
+    with pytest.raises(Conflict, match="being written"):
+        await replaying.drop(world.caller, "cut")
+    task.cancel() if end == "cancel" else go_on.set()
+    with pytest.raises(asyncio.CancelledError if end == "cancel" else LookupError):
         await task
     assert schemas(database_url) == []
+
+
+@pytest.mark.parametrize(
+    "clears", ["the next comparison", "drop by the replay's name", "drop by the schema's name"]
+)
+async def test_what_a_killed_replay_leaves_is_listed_as_such_and_cleared(world, replaying, database_url, clears):
+    """kill -9 in the middle of a page; the name it was to have never appeared."""
+    await world.remember("Deploys go to Fly")
+    head = await world.catch_up()
+    async with view_process(database_url, "live_memory", "replay", hold=head) as process:
+        await process.says("holding")
+        assert await replaying.leftovers(world.caller) == ()
+        await process.kill()
+    left = "lethelog_replaying_may_live_memory"
+    async with asyncio.timeout(20):
+        while await replaying.leftovers(world.caller) != (left,):
+            await asyncio.sleep(0.02)
+    assert await replaying.names(world.caller) == ()
+    if clears == "the next comparison":
+        engine = world.engine
+        assert (await Rebuilder(engine.database, engine.log, engine.tail, engine.review_queue).compare()).equal
+    else:
+        await replaying.drop(world.caller, "may" if "replay's" in clears else left)
+    assert schemas(database_url) == []
+    assert (await replaying.into(world.caller, {"name": "may", "to": head})).parked == 0
+    assert await replaying.names(world.caller) == ("may",)
+
+
+async def test_what_a_killed_comparison_leaves_is_listed_and_cleared_by_the_next_replay(
+    world, replaying, database_url
+):
+    await world.remember("Deploys go to Fly")
+    head = await world.catch_up()
+    async with view_process(database_url, "live_memory", "compare", hold=head) as process:
+        await process.says("holding")
+        await process.kill()
+    async with asyncio.timeout(20):
+        while await replaying.leftovers(world.caller) != ("lethelog_compare_live_memory",):
+            await asyncio.sleep(0.02)
+    await replaying.into(world.caller, {"name": "may", "to": head})
+    with psycopg.connect(database_url) as connection:
+        found = connection.execute("select nspname from pg_namespace where nspname ~ '^lethelog_compare'")
+        assert found.fetchall() == []
 
 
 @pytest.mark.parametrize(

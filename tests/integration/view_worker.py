@@ -1,16 +1,18 @@
 """A process that feeds or rebuilds one read model, and stops inside a page for whoever wants to kill it there.
 
-Arguments: database URL, read model, ``run`` or ``rebuild``, and a position (0 for none) whose page it never ends: it
+Arguments: database URL, read model, ``run``, ``rebuild``, ``compare`` or ``replay``, and a position (0 for none) whose page it never ends: it
 says ``holding`` and waits, with the page written and its transaction open.
 """
 
 import asyncio
 import sys
+from datetime import UTC, datetime
 
 from lethelog.handlers.engine import open_engine
 from lethelog.projections import runner
 from lethelog.projections.embedders import open_embedder
 from lethelog.projections.rebuild import Rebuilder
+from lethelog.projections.replay import Replayer
 from lethelog.projections.runner import ProjectionRunner
 from lethelog.streams.master_keys import Keyring
 
@@ -42,6 +44,11 @@ async def main() -> None:
     if what == "rebuild":
         await Rebuilder(engine.database, engine.log, engine.tail, projection).rebuild()
         print("rebuilt", flush=True)
+    elif what == "compare":
+        await Rebuilder(engine.database, engine.log, engine.tail, projection).compare()
+    elif what == "replay":
+        replayer = Replayer(engine.database, engine.log, engine.tail, engine.projections)
+        await replayer.replay("may", await engine.log.head(), datetime.now(UTC))
     else:
         await ProjectionRunner(engine.database, engine.log, engine.tail, projection).run()
 
