@@ -116,14 +116,15 @@ async def checkpoint(database: Database) -> Checkpoint:
 async def verify(
     database: Database,
     *,
-    since: int = 0,
+    first: int = 1,
     known: Checkpoint | None = None,
     report: Report = lambda _done, _of: None,
 ) -> Verification:
-    """Recompute everything after the commit that holds ``since``, and hold it against a checkpoint if given."""
+    """Recompute everything from the commit that holds the position ``first`` on; with ``known``, hold it against
+    that checkpoint."""
     async with database.transaction() as connection:
         await connection.execute("set transaction isolation level repeatable read, read only")
-        return await _Verifier(connection, known, report).run(since)
+        return await _Verifier(connection, known, report).run(first)
 
 
 class _Verifier:
@@ -134,10 +135,10 @@ class _Verifier:
         self._events = 0
         self._commits = 0
 
-    async def run(self, since: int) -> Verification:
+    async def run(self, first: int) -> Verification:
         head, head_chain = await self._one("select position, chain from lethelog.head")
         start, chain = await self._one(
-            "select position, chain from lethelog.roots where position <= %s order by position desc limit 1", since
+            "select position, chain from lethelog.roots where position < %s order by position desc limit 1", first
         ) or (0, b"")
         position, chain = start, bytes(chain)
         finding: Finding | None = None

@@ -36,9 +36,10 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     context: typer.Context,
-    since: Annotated[
-        int, typer.Option("--from", min=0, metavar="POSITION", help="Start after the commit that holds this.")
-    ] = 0,
+    first: Annotated[
+        int,
+        typer.Option("--from", min=1, metavar="POSITION", help="Begin with the commit that holds this position."),
+    ] = 1,
     file: Annotated[
         Path | None,
         typer.Option("--checkpoint", metavar="FILE", help="Also hold the log against this checkpoint."),
@@ -52,7 +53,7 @@ def verify(
     known = audit.Checkpoint.read(file) if file is not None else None
     with session.open() as memory, session.printer.progress("verifying") as report:
         database = memory.asyncio.engine.database
-        found = memory.run(audit.verify(database, since=since, known=known, report=report))
+        found = memory.run(audit.verify(database, first=first, known=known, report=report))
     printer = session.printer
     if printer.json_only:
         printer.document({"intact": found.intact, **asdict(found)})

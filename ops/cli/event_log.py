@@ -32,7 +32,7 @@ Stream = Annotated[
     str | None,
     typer.Option("--stream", metavar="ID", help="Only the events of one memory, proposal or pass."),
 ]
-From = Annotated[int | None, typer.Option("--from", min=1, metavar="POSITION", help="Begin at this position.")]
+From = Annotated[int | None, typer.Option("--from", min=1, metavar="POSITION", help="Begin with this position.")]
 To = Annotated[
     str | None,
     typer.Option(
@@ -66,8 +66,8 @@ def register(app: typer.Typer) -> None:
 
 def tail(
     context: typer.Context,
-    since: From = None,
-    types: Types = None,
+    from_position: From = None,
+    names: Types = None,
     stream: Stream = None,
     json_only: Json = False,
 ) -> None:
@@ -76,14 +76,14 @@ def tail(
     Without --from only new ones. With --json one document a line.
     """
     session = Session.of(context, json_only)
-    asyncio.run(_follow(session, fields(names=types, stream=stream, from_position=since)))
+    asyncio.run(_follow(session, fields(names=names, stream=stream, from_position=from_position)))
 
 
 def show(
     context: typer.Context,
-    since: From = None,
+    from_position: From = None,
     to: To = None,
-    types: Types = None,
+    names: Types = None,
     stream: Stream = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many, 1 to 500.")] = 50,
     json_only: Json = False,
@@ -91,7 +91,7 @@ def show(
     """Show events of the log in order, opened: who did what when, and why. What was erased stays closed."""
     session = Session.of(context, json_only)
     with session.open() as memory:
-        page = memory.events(limit=limit, **fields(names=types, stream=stream, from_position=since, to=to))
+        page = memory.events(limit=limit, **fields(names=names, stream=stream, from_position=from_position, to=to))
     printer = session.printer
     if printer.json_only:
         printer.document(page)
@@ -108,9 +108,9 @@ def show(
 def export(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it, or - for the output.")],
-    since: From = None,
+    from_position: From = None,
     to: To = None,
-    types: Types = None,
+    names: Types = None,
     stream: Stream = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one.")] = False,
     json_only: Json = False,
@@ -121,11 +121,9 @@ def export(
     """
     session = Session.of(context, json_only)
     with session.open() as memory:
-        query = fields(names=types, stream=stream, from_position=since, to=to)
-        upto = memory.events(limit=1, **query).upto
-        query["to"] = upto
+        query = fields(names=names, stream=stream, from_position=from_position, to=to)
         with writing(file, overwrite=overwrite) as out:
-            written = _export(session, memory, query, out)
+            written, upto = _export(session, memory, query, out)
     summary = {"file": str(file), "events": written, "upto": upto}
     if str(file) == "-":
         return
@@ -135,17 +133,20 @@ def export(
         session.printer.line(Text("written", "green"), f" {written} events to {file}")
 
 
-def _export(session: Session, memory: "Memory", query: dict[str, Any], out: TextIO) -> int:
-    written, position = 0, query.pop("from_position", 1)
+def _export(session: Session, memory: "Memory", query: dict[str, Any], out: TextIO) -> tuple[int, int]:
+    """(how many events, up to which position)."""
+    written = 0
     with session.printer.progress("exporting") as report:
-        while position is not None:
-            page = memory.events(from_position=position, limit=_PAGE, **query)
+        while True:
+            page = memory.events(limit=_PAGE, **query)
             for event in page.events:
                 out.write(json.dumps(event.model_dump(mode="json"), ensure_ascii=False) + "\n")
             written += len(page.events)
-            position = page.next_position
-            report(query["to"] if position is None else position, query["to"])
-    return written
+            report(page.next_position or page.upto, page.upto)
+            if page.next_position is None:
+                return written, page.upto
+            # What is appended meanwhile is left out.
+            query = {**query, "from_position": page.next_position, "to": page.upto}
 
 
 @contextlib.contextmanager

@@ -100,7 +100,7 @@ def retry(
     context: typer.Context,
     consumer: Consumer = None,
     read_model: ReadModel = None,
-    sequence: Annotated[
+    stream: Annotated[
         str | None, typer.Option("--sequence", metavar="ID", help="Only the events of this aggregate.")
     ] = None,
     json_only: Json = False,
@@ -116,13 +116,13 @@ def retry(
     applied: dict[str, Retried] = {}
     sent, left = 0, dict[str, str]()
     with session.open() as memory, _progress(session) as report:
-        applied = retried(memory, views, sequence, report)
+        applied = retried(memory, views, stream, report)
         if read_model is None:
             done = memory.run(
                 _at_parking_place(
                     session,
                     memory,
-                    lambda place: place.retry(consumer=consumer, sequence=sequence, progress=report),
+                    lambda place: place.retry(consumer=consumer, sequence=stream, progress=report),
                 )
             )
             sent, left = done.sent, {f"{_MESSAGE}{number}": reason for number, reason in done.left.items()}

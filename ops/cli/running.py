@@ -61,7 +61,7 @@ class _Running:
                 return _interrupted()
             return status if isinstance(status, int) else DONE
         except LethelogError as error:
-            return self._report(error.as_dict(), TO_CORRECT if isinstance(error, _TO_CORRECT) else FAILED)
+            return self._report(self._as_typed(error), TO_CORRECT if isinstance(error, _TO_CORRECT) else FAILED)
         except (KeyboardInterrupt, Abort):
             return _interrupted()
         except SystemExit as end:
@@ -75,6 +75,16 @@ class _Running:
     def fail(self, code: str, message: str, status: int) -> int:
         """Report an error that is none of the project's own."""
         return self._report({"code": code, "message": message}, status)
+
+    def _as_typed(self, error: LethelogError) -> dict[str, object]:
+        """The error by the option that was typed, where the field it is about was given by one."""
+        said = error.as_dict()
+        if not isinstance(error, InvalidInput):
+            return said
+        option = self._session.options.get(error.field.partition(".")[0])
+        if option is None:
+            return said
+        return {**said, "message": option + error.message.removeprefix(error.field), "option": option}
 
     def _misused(self, error: Exception) -> int:
         """A command line that cannot be understood."""

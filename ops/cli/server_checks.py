@@ -178,7 +178,7 @@ async def _log(database: "Database", standing: Standing) -> list[Check]:
 
     if not standing.head:
         return []
-    found = await audit.verify(database, since=max(0, standing.head - VERIFIED))
+    found = await audit.verify(database, first=max(1, standing.head - VERIFIED + 1))
     if found.finding is not None:
         at = f"{found.finding.problem} at position {found.finding.position}"
         return [Check("log", "fault", at, "Run: lethelog audit verify, and see docs on what it found")]

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import os
 import threading
-from collections.abc import Callable, Collection, Coroutine, Generator
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +37,8 @@ class Session:
     tenant: str | None = None
     actor: str | None = None
     json_only: bool = False
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    """What to type for each parameter of the command that took over: ``memory_types`` is ``--type``."""
     started: bool = False
     """Whether a command took over, so that ``json_only`` is what it was told."""
 
@@ -44,6 +47,9 @@ class Session:
         """The session of a command."""
         session = context.ensure_object(cls)
         session.json_only, session.started = json_only, True
+        session.options = {
+            one.name: one.opts[0] for one in context.command.params if one.name and one.param_type_name == "option"
+        }
         return session
 
     @cached_property

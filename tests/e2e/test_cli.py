@@ -248,7 +248,9 @@ def test_wrong_input_names_the_field_exits_with_2_and_never_repeats_what_was_giv
     assert refused.error["code"] == "invalid_input" and refused.error["field"] == field
     readable = cli(*arguments)
     assert readable.status == 2 and readable.out == ""
-    assert readable.err.startswith(f"error: {field}: ") and readable.err.count("\n") == 1
+    option = refused.error.get("option")
+    assert option in (*arguments, None)
+    assert readable.err.startswith(f"error: {option or field}: ") and readable.err.count("\n") == 1
     assert "x" * 100 not in readable.err and "y" * 60 not in readable.err
 
 

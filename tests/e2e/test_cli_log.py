@@ -38,6 +38,29 @@ def test_what_cannot_be_meant_is_refused_by_name(cli):
     assert cli("tail", "--type", "nothing.*", "--json").error["field"] == "names"
 
 
+def test_an_error_names_the_option_that_was_typed(cli):
+    """Whatever the field is called inside; ``field`` and ``option`` have both for programs."""
+    memory = cli.remember("Deploys go to Hetzner")
+    for typed, option, field in (
+        (("log", "show", "--type", "nope"), "--type", "names"),
+        (("tail", "--type", "nope"), "--type", "names"),
+        (("log", "export", "-", "--type", "nope"), "--type", "names"),
+        (("log", "show", "--stream", "x"), "--stream", "stream"),
+        (("log", "show", "--to", "yesterday"), "--to", "to"),
+        (("list", "--type", "nope"), "--type", "memory_types.0"),
+        (("list", "--user", "x" * 300), "--user", "user_id"),
+        (("search", "deploys", "--known-at", "yesterday"), "--known-at", "known_at"),
+        (("search", "deploys", "--limit", "0"), "--limit", "limit"),
+        (("show", memory, "--known-at", "yesterday"), "--known-at", "known_at"),
+        (("remember", "x", "--valid-from", "yesterday"), "--valid-from", "valid_from"),
+        (("proposals", "list", "--memory", "x"), "--memory", "memory_id"),
+    ):
+        told = cli(*typed)
+        assert (told.status, told.err.partition(": ")[2].partition(":")[0]) == (2, option)
+        said = cli(*typed, "--json").error
+        assert (said["option"], said["field"]) == (option, field) and said["message"].startswith(f"{option}: ")
+
+
 def test_an_export_holds_every_event_and_is_readable_by_its_owner_only(cli, tmp_path):
     written = [cli.remember(f"Number {number}") for number in range(3)]
     file = tmp_path / "log.jsonl"
@@ -135,3 +158,28 @@ def test_every_read_takes_the_position_that_it_must_include(cli):
     assert len(cli.json("history", memory, "--after", at)["entries"]) == 1
     assert cli.json("proposals", "list", "--after", at)["total"] == 0
     assert cli("list", "--after", "-1", "--json").error["field"] == "after"
+
+
+def test_an_export_of_the_time_before_the_first_event_is_an_empty_file(cli, tmp_path):
+    cli.remember("Deploys go to Hetzner")
+    file = tmp_path / "log.jsonl"
+    summary = cli.json("log", "export", str(file), "--to", "2000-01-01T00:00:00Z")
+    assert (summary["events"], summary["upto"], file.read_text()) == (0, 0, "")
+    assert cli("log", "export", "-", "--to", "2000-01-01T00:00:00Z").out == ""
+    assert cli.json("log", "export", str(file), "--overwrite")["events"] > 0
+
+
+def test_an_export_in_several_pages_ends_where_the_log_stood_when_it_began(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr("lethelog.ops.cli.event_log._PAGE", 1)
+    written = [cli.remember(f"Number {number}") for number in range(3)]
+    reading = BlockingMemory.events
+
+    def meanwhile(self, **query):
+        page = reading(self, **query)
+        self.remember(f"Written while position {page.upto} was exported, {query.get('from_position')}")
+        return page
+
+    monkeypatch.setattr(BlockingMemory, "events", meanwhile)
+    file = tmp_path / "log.jsonl"
+    assert cli.json("log", "export", str(file), "--type", "memory.remembered")["events"] == 3
+    assert [json.loads(line)["stream"] for line in file.read_text().splitlines()] == written

@@ -51,6 +51,18 @@ async def test_the_first_place_that_does_not_fit_is_named(world, database_url, s
     assert (found.finding.problem, found.finding.position, found.finding.commit) == (problem, 6, 6)
 
 
+async def test_a_verification_begins_with_the_commit_that_holds_the_position_it_is_given(world, database_url):
+    """Inclusive, as everywhere: the tampered position is checked when it is named, and not from the next one on."""
+    await written(world)
+    head = await world.engine.log.head()
+    tamper(database_url, "update lethelog.events set body = body || 'x' where position = 6")
+    for first in (1, 5, 6):
+        finding = (await verify(world.engine.database, first=first)).finding
+        assert finding is not None and finding.position == 6
+    rest = await verify(world.engine.database, first=7)
+    assert rest.intact and rest.events == head - 6
+
+
 async def test_two_swapped_rows_are_found(world, database_url):
     await written(world)
     tamper(
@@ -118,7 +130,7 @@ async def test_a_checkpoint_still_holds_after_more_was_written(world, tmp_path):
     kept = await checkpoint(world.engine.database)
     await world.remember("one more")
     assert (await verify(world.engine.database, known=kept)).intact
-    later = await verify(world.engine.database, since=kept.position, known=kept)
+    later = await verify(world.engine.database, first=kept.position + 1, known=kept)
     assert later.intact and later.events == 1
 
 
