@@ -9,12 +9,13 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ..domain.events import event_names
+from ..domain.events import Event
 from ..domain.fields import Input, KnownAt, parse
 from ..domain.memory import Memory, evolve
 from ..projections.rebuild import Report, silent
 from ..projections.replay import Replayer, replay_schema
 from ..streams.pages import Selection
+from ..streams.payloads import RecordedEvent, UnreadableEvent, WrittenByNewer
 from .caller import Caller
 from .engine import Engine
 from .moments import moment_of
@@ -46,7 +47,13 @@ class Replaying:
     async def memories(
         self, caller: Caller, arguments: Mapping[str, Any], report: Report = silent
     ) -> AsyncGenerator[MemoryView]:
-        """Every memory of the tenant as it was then, in the order they were remembered; erased ones are absent."""
+        """Every memory of the tenant as it was then, in the order they were remembered; erased ones are absent.
+
+        The first comes once all of the log up to there is read: the states of all memories of the tenant, with
+        their texts, are held at once. `into` works page by page, whatever there is.
+        Raises `UnreadableEvent` naming the position of an event that cannot be read or is not known: a state
+        without it would be no proof.
+        """
         caller.require("memory:read")
         moment = await moment_of(self._engine.log, "to", parse(ReplayQuery, arguments).to)
         for memory, position in (await self._fold(caller.tenant, moment.position, report)).values():
@@ -88,22 +95,37 @@ class Replaying:
 
     async def _fold(self, tenant: UUID, upto: int, report: Report) -> dict[UUID, tuple[Memory, int]]:
         states: dict[UUID, tuple[Memory, int]] = {}
-        only = Selection(tenant, event_names("memory."))
+        only = Selection(tenant, namespace="memory.")
         position = 0
         while True:
             report(position, upto)
             page = await self._engine.log.read_page(position, _PAGE, upto, only=only)
             for one in page:
-                if one.event is not None:
-                    before = states.get(one.stream)
-                    state = evolve(
-                        before[0] if before else None,
-                        one.event,
-                        stream=one.stream,
-                        version=one.version,
-                        recorded_at=one.recorded_at,
-                    )
-                    states[one.stream] = (state, one.position)
+                before = states.get(one.stream)
+                state = evolve(
+                    before[0] if before else None,
+                    _known(one),
+                    stream=one.stream,
+                    version=one.version,
+                    recorded_at=one.recorded_at,
+                )
+                states[one.stream] = (state, one.position)
             if len(page) < _PAGE:
                 return states
             position = page[-1].position
+
+
+def _known(recorded: RecordedEvent) -> Event:
+    at = f"the event at position {recorded.position} ({recorded.name})"
+    where = {"position": recorded.position, "event": recorded.name}
+    if recorded.broken is not None and recorded.broken != WrittenByNewer.__name__:
+        raise UnreadableEvent(
+            f"{at} cannot be read ({recorded.broken}), so what was on record from there on is not certain; replay "
+            f"to {recorded.position - 1} or earlier, or see: lethelog audit verify",
+            **where,
+        )
+    if recorded.event is None:
+        raise WrittenByNewer(
+            f"{at} was written by a newer version; upgrade, or replay to an earlier point", **where
+        )
+    return recorded.event

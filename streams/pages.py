@@ -23,6 +23,8 @@ class Selection:
     names: tuple[str, ...] = ()
     """Stored names; empty for all."""
     stream: UUID | None = None
+    namespace: str = ""
+    """What stored names begin with, also those that this version does not know; empty for all."""
 
     def where(self) -> str:
         """SQL that narrows a query of the event table; its values are `values`."""
@@ -30,11 +32,17 @@ class Selection:
             " and tenant = %(tenant)s"
             + (" and name = any(%(names)s)" if self.names else "")
             + (" and stream = %(stream)s" if self.stream is not None else "")
+            + (" and starts_with(name, %(namespace)s)" if self.namespace else "")
         )
 
     def values(self) -> dict[str, Any]:
         """Parameters of `where`."""
-        return {"tenant": self.tenant, "names": list(self.names), "stream": self.stream}
+        return {
+            "tenant": self.tenant,
+            "names": list(self.names),
+            "stream": self.stream,
+            "namespace": self.namespace,
+        }
 
 
 async def read_rows(

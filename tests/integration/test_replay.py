@@ -10,6 +10,7 @@ from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput, NotFoun
 from lethelog.handlers.caller import Caller
 from lethelog.handlers.replaying import Replaying
 from lethelog.projections.rebuild import Rebuilder
+from lethelog.streams.payloads import UnreadableEvent, WrittenByNewer
 
 from .view_processes import view_process
 
@@ -79,6 +80,30 @@ async def test_what_was_erased_stays_erased_in_every_replay(world, replaying, da
         connection.execute("delete from lethelog_vault.data_keys where key_id = %s", (gone,))
     world.engine.vault._keys.clear()
     assert await as_of(replaying, world.caller, head) == {"stays": "active"}
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ("body = substr(body, 1, length(body) - 1) || '\\x00'", UnreadableEvent),
+        ("name = 'memory.dreamt'", WrittenByNewer),
+    ],
+)
+async def test_an_event_that_cannot_be_read_or_is_not_known_ends_a_replay_that_would_need_it(
+    world, replaying, database_url, change, error
+):
+    """A memory must not come out as it was before an event that is on record."""
+    memory = await world.remember("Deploys go to Fly", topic="deploys")
+    archived = (await world.commands.archive(world.caller, {"memory_id": memory})).position
+    assert await as_of(replaying, world.caller, archived) == {"deploys": "archived"}
+    with psycopg.connect(database_url) as connection:
+        connection.execute("set session_replication_role = replica")
+        connection.execute(f"update lethelog.events set {change} where position = {archived}")
+    world.engine.vault.forget()
+    with pytest.raises(error, match=f"the event at position {archived} ") as raised:
+        await as_of(replaying, world.caller, archived)
+    assert type(raised.value) is error and raised.value.details["position"] == archived
+    assert await as_of(replaying, world.caller, archived - 1) == {"deploys": "active"}
 
 
 async def test_a_schema_holds_every_read_model_as_it_was_and_says_so(world, replaying, database_url):
