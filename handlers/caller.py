@@ -1,7 +1,7 @@
 """Who calls: the tenant comes from the credential, never from an argument (design.md 3)."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 from uuid import UUID
 
 from ..domain.errors import AccessDenied, InvalidInput
@@ -9,11 +9,18 @@ from ..domain.fields import TRUST_ORDER, Producer, Trust
 from ..streams.payloads import Actor, ActorKind
 
 Permission = Literal[
-    "memory:read", "memory:write", "memory:review", "memory:import", "memory:erase", "tenant:admin"
+    "memory:read",
+    "memory:write",
+    "memory:review",
+    "memory:import",
+    "memory:erase",
+    "tenant:admin",
+    "installation:admin",
 ]
-ALL_PERMISSIONS: frozenset[Permission] = frozenset(
-    ("memory:read", "memory:write", "memory:review", "memory:import", "memory:erase", "tenant:admin")
-)
+"""What a credential may allow. ``tenant:admin`` is about its own tenant; ``installation:admin`` about what all
+tenants share, the read models and copies of them."""
+ALL_PERMISSIONS: frozenset[Permission] = frozenset(get_args(Permission))
+"""What the local doors' caller holds."""
 
 _TRUST: dict[ActorKind, Trust] = {
     "person": "user",

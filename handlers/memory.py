@@ -354,11 +354,13 @@ class AsyncMemory:
 
     async def retry_parked(self, name: str, *, stream: AnyId | None = None, report: Report = silent) -> Retried:
         """Apply the events a read model parked, or those of one stream, in order."""
+        self.caller.require("installation:admin")
         sequence = None if stream is None else parse(_Stream, {"stream": stream}).stream
         engine = self.engine
         return await ParkedEvents(engine.database, engine.log, self._projection(name)).retry(report, sequence)
 
     def _rebuilder(self, name: str) -> Rebuilder:
+        self.caller.require("installation:admin")
         engine = self.engine
         return Rebuilder(engine.database, engine.log, engine.tail, self._projection(name), grace=engine.grace)
 

@@ -65,7 +65,7 @@ class Replaying:
 
         Raises `Conflict` for a name in use.
         """
-        caller.require("tenant:admin")
+        caller.require("installation:admin")
         query = parse(ReplayIntoQuery, arguments)
         replay_schema(query.name)
         moment = await moment_of(self._engine.log, "to", query.to)
@@ -80,17 +80,17 @@ class Replaying:
 
     async def names(self, caller: Caller) -> tuple[str, ...]:
         """The replays there are."""
-        caller.require("tenant:admin")
+        caller.require("installation:admin")
         return await self._replayer.names()
 
     async def leftovers(self, caller: Caller) -> tuple[str, ...]:
         """Schemas that replays and comparisons left which were killed."""
-        caller.require("tenant:admin")
+        caller.require("installation:admin")
         return await self._replayer.leftovers()
 
     async def drop(self, caller: Caller, name: str) -> None:
         """Drop a replay, or one of the leftovers. Raises `NotFound`, and `Conflict` while it is being written."""
-        caller.require("tenant:admin")
+        caller.require("installation:admin")
         await self._replayer.drop(name)
 
     async def _fold(self, tenant: UUID, upto: int, report: Report) -> dict[UUID, tuple[Memory, int]]:

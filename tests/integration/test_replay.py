@@ -7,7 +7,10 @@ from datetime import timedelta
 import psycopg
 import pytest
 from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput, NotFound
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.caller import ALL_PERMISSIONS, Caller
+from lethelog.handlers.forgetting.settings import PassSettings
+from lethelog.handlers.judges.none import NoJudge
+from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.replaying import Replaying
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.streams.payloads import UnreadableEvent, WrittenByNewer
@@ -234,17 +237,34 @@ async def test_what_cannot_be_replayed_names_its_field_and_makes_nothing(
     assert schemas(database_url) == []
 
 
-async def test_a_schema_of_all_tenants_is_for_whoever_administers_them(world, replaying):
-    reader = Caller(world.caller.tenant, world.caller.actor, frozenset({"memory:read"}))
+async def test_what_concerns_all_tenants_is_for_whoever_administers_the_installation(world, replaying):
+    """Administering one tenant, and all else that a credential can allow, is not enough."""
     await world.remember("Deploys go to Fly", topic="deploys")
-    assert await as_of(replaying, reader, await world.engine.log.head()) == {"deploys": "active"}
-    for refused in (
-        replaying.into(reader, {"name": "mine", "to": 1}),
-        replaying.names(reader),
-        replaying.drop(reader, "mine"),
-    ):
-        with pytest.raises(AccessDenied):
-            await refused
+    head = await world.catch_up()
+    without = Caller(world.caller.tenant, world.caller.actor, ALL_PERMISSIONS - {"installation:admin"})
+    only = Caller(world.caller.tenant, world.caller.actor, frozenset({"installation:admin"}))
+    passes = PassSettings(NoJudge(), None, 0.0)
+
+    def of_the_installation(caller):
+        memory = AsyncMemory(world.engine, caller, passes)
+        return (
+            lambda: memory.rebuild("live_memory"),
+            lambda: memory.cancel_rebuild("live_memory"),
+            lambda: memory.compare("live_memory"),
+            lambda: memory.retry_parked("live_memory"),
+            lambda: memory.replay_into("mine", head),
+            lambda: memory.replays(),
+            lambda: memory.leftovers(),
+            lambda: memory.drop_replay("mine"),
+        )
+
+    assert await as_of(replaying, without, head) == {"deploys": "active"}
+    for refused in of_the_installation(without):
+        with pytest.raises(AccessDenied, match="installation:admin"):
+            await refused()
+    assert await replaying.names(world.caller) == ()
+    for allowed in of_the_installation(only):
+        await allowed()
 
 
 async def test_documents_are_json(world, replaying):
