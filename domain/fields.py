@@ -7,7 +7,7 @@ Every command is a frozen pydantic model that refuses unknown keys. `parse` turn
 import json
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any, Literal, TypeVar, cast
 from uuid import UUID
 
@@ -73,13 +73,31 @@ def _instant(value: Any) -> datetime:
 
 
 def _known_at(value: Any) -> datetime | int:
-    if isinstance(value, str) and value.strip().isdecimal():
-        value = int(value)
+    if isinstance(value, str) and value.isascii() and value.strip().isdigit():
+        value = _position(value.strip())
     if isinstance(value, bool) or not isinstance(value, int):
         return _instant(value)
     if not 1 <= value < 2**63:
         raise ValueError("is not a position of the log; positions are counted from 1")
     return value
+
+
+def _position(digits: str) -> int:
+    if len(digits) == 8 and _is_date(digits):
+        raise ValueError(
+            "may be a date or a position of the log; write a date as 2026-03-01T00:00:00Z, and such a position "
+            "with a zero in front"
+        )
+    # Longer ones are beyond every log, and Python refuses to read very long ones.
+    return int(digits) if len(digits) < 40 else 2**63
+
+
+def _is_date(digits: str) -> bool:
+    try:
+        date.fromisoformat(digits)
+    except ValueError:
+        return False
+    return True
 
 
 def _id(value: Any) -> UUID:

@@ -464,7 +464,30 @@ async def test_a_position_may_be_written_as_text(world):
     """As a command line gives it."""
     memory_id = await world.remember("Deploys go to Hetzner")
     head = await world.catch_up()
-    assert await listed(world, known_at=str(head)) == [memory_id]
+    assert await listed(world, known_at=str(head)) == await listed(world, known_at=f" 0{head} ") == [memory_id]
+
+
+async def test_digits_that_may_be_a_date_are_not_taken_for_a_position(world):
+    """Nor are digits of other scripts; eight that are no date, and numbers that are no text, are positions."""
+    await world.remember("Deploys go to Hetzner")
+    await world.catch_up()
+    for given, says in (
+        ("20260301", "may be a date or a position"),
+        ("20269999", "is beyond the end of the log"),
+        ("020260301", "is beyond the end of the log"),
+        (20260301, "is beyond the end of the log"),
+        ("٣", "is not an ISO 8601 instant"),
+        ("9" * 5000, "is not a position"),
+    ):
+        with pytest.raises(InvalidInput, match=f"known_at: {says}"):
+            await world.reading.list(world.caller, {"known_at": given})
+
+
+async def test_the_clock_of_another_machine_may_be_a_little_ahead(world):
+    memory_id = await world.remember("Deploys go to Hetzner")
+    await world.catch_up()
+    now = datetime.now(UTC) + timedelta(milliseconds=50)
+    assert await listed(world, known_at=now) == [memory_id]
 
 
 # --- the same rows, by the index ----------------------------------------------------------------------------------

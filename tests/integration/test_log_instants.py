@@ -58,6 +58,43 @@ async def test_the_future_of_the_log_has_no_position(log: Log, database_url: str
     assert refused.value.field == "instant"
 
 
+async def test_an_instant_a_little_ahead_of_the_servers_clock_is_waited_for(log: Log, database_url: str):
+    """The clocks of two machines differ; what is recorded while it waits is counted, and the answer is final."""
+    await append(log)
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        [at] = connection.execute("select clock_timestamp() + interval '0.3 s'").fetchone() or []
+        asked = asyncio.create_task(log.position_at(at))
+        meanwhile = await append(log)
+        assert meanwhile.recorded_at < at and not asked.done()
+        assert await asked == meanwhile.position
+        assert connection.execute("select clock_timestamp() >= %s", (at,)).fetchone() == (True,)
+        await append(log)
+        assert await log.position_at(at) == meanwhile.position
+        [far] = connection.execute("select clock_timestamp() + interval '3 s'").fetchone() or []
+    with pytest.raises(InvalidInput, match="more than 2 s ahead of the server's clock"):
+        await log.position_at(far)
+
+
+async def test_while_the_clock_stands_behind_the_log_only_the_newest_instant_grows(log: Log, database_url: str):
+    """A clock that was set back, as the log sees it: its newest time lies ahead of the server's clock."""
+    first = await append(log)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("set session_replication_role = replica")
+        [newest] = (
+            connection.execute(
+                "update lethelog.head set recorded_at = clock_timestamp() + interval '1 h' returning recorded_at"
+            ).fetchone()
+            or []
+        )
+    second = await append(log)
+    assert (second.recorded_at, await log.position_at(newest)) == (newest, second.position)
+    third = await append(log)
+    assert (third.recorded_at, await log.position_at(newest)) == (newest, third.position)
+    assert await log.position_at(newest - MOMENT) == first.position
+    with pytest.raises(InvalidInput):
+        await log.position_at(newest + timedelta(seconds=3))
+
+
 async def test_an_append_that_took_its_time_before_the_instant_is_counted(log: Log, database_url: str):
     """The answer is final: whoever asks again later is told the same."""
     await append(log)
