@@ -15,7 +15,7 @@ from .failure import READY, Failure, account_name, explain_os_error
 from .folder import DataFolder
 from .locks import Lease, open_lock_file, try_lock
 from .postgres import PORT
-from .provision import DATABASE, LOGIN, OWNER
+from .provision import DATABASE, LOGIN, OWNER, PROVISIONED
 from .secret_files import read_secret
 from .state import State, read_current
 
@@ -116,8 +116,10 @@ def _await_running(folder: DataFolder, deadline: float, timeout: float, linger: 
     try:
         while True:
             state = read_current(folder.state)
-            if state is not None and state.phase == "running" and _answer(state):
-                return state
+            if state is not None and state.phase == "running":
+                _check_version(folder, state)
+                if _answer(state):
+                    return state
             if state is not None and state.failures >= _HOPELESS_AFTER:
                 raise Unavailable(f"The servers of {folder.root} do not come back: {state.last_error}")
             if start is not None:
@@ -143,6 +145,15 @@ def _await_running(folder: DataFolder, deadline: float, timeout: float, linger: 
     finally:
         if start is not None:
             start.close()
+
+
+def _check_version(folder: DataFolder, state: State) -> None:
+    """Refuse servers that lack what this version needs: another one started them, and they run on."""
+    if state.provisioned != PROVISIONED:
+        raise Misconfigured(
+            f"The servers of {folder.root} were started by another version of Lethelog and still run. "
+            "Run: lethelog down (or wait until their last client has left), and try again."
+        )
 
 
 def _answer(state: State) -> bool:

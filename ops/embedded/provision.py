@@ -18,7 +18,8 @@ LOGIN = "lethelog_local"
 DATABASE = "lethelog"
 
 _DONE = "lethelog-provisioned"
-_VERSION = "2"
+PROVISIONED = "2"
+"""Counts up with every change of what a cluster gets, the passwords included."""
 
 
 def provision(secrets_folder: Path, placement: Placement) -> None:
@@ -29,12 +30,12 @@ def provision(secrets_folder: Path, placement: Placement) -> None:
     mark = placement.cluster / _DONE
     if not (has_secret(secrets_folder, "owner") and has_secret(secrets_folder, "application")):
         mark.unlink(missing_ok=True)  # first: the roles must learn their new passwords even if we are cut short
-    if _read(mark) == _VERSION:
+    if _read(mark) == PROVISIONED:
         return
     superuser = read_secret(secrets_folder, "superuser")
     passwords = {OWNER: make_secret(secrets_folder, "owner"), LOGIN: make_secret(secrets_folder, "application")}
     _run_statements(placement, superuser, passwords)
-    write_atomically(mark, _VERSION.encode())
+    write_atomically(mark, PROVISIONED.encode())
     placement.account.own(mark)
 
 

@@ -43,6 +43,8 @@ class State:
     broker: ServerState = field(default_factory=ServerState)
     failures: int = 0
     last_error: str | None = None
+    provisioned: str = ""
+    """What the cluster has got (`provision.PROVISIONED`); empty where an earlier version started the servers."""
 
 
 def _decode(content: bytes) -> State | None:

@@ -25,7 +25,7 @@ from .locks import acquire, open_lock_file, try_lock, unlock
 from .logs import bound_log
 from .placement import Placement, place
 from .postgres import PostgresServer
-from .provision import provision
+from .provision import PROVISIONED, provision
 from .state import Phase, ServerState, State, StateFile
 
 _WATCHING_PAUSE = 0.25
@@ -183,6 +183,7 @@ class Supervisor:
                 broker=servers.get("nats-server", ServerState()),
                 failures=max((child.failures for child in self._children), default=0),
                 last_error=errors[-1].message if errors else None,
+                provisioned=PROVISIONED,
             )
         )
 

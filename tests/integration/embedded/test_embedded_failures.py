@@ -16,6 +16,8 @@ import pytest
 from lethelog.domain.errors import LethelogError, Misconfigured, Unavailable
 from lethelog.ops import embedded
 from lethelog.ops.embedded import binaries
+from lethelog.ops.embedded.folder import DataFolder
+from lethelog.ops.embedded.state import State, StateFile
 
 PROMPT = 10.0
 
@@ -271,3 +273,17 @@ def test_a_supervisor_that_cannot_even_be_loaded_is_told(
     assert told["code"] == "unavailable"
     assert told["message"].endswith("did not start: ImportError: argparse is broken here")
     (broken / "argparse.py").unlink()
+
+
+def test_servers_that_an_earlier_version_started_are_named_as_such_until_they_are_gone(data: Path) -> None:
+    """Its passwords lack the application's, whose absence must not be taken for a loss."""
+    folder = DataFolder.at(data)
+    earlier = StateFile(folder.state)
+    earlier.publish(State("earlier", "running", supervisor_pid=os.getpid(), started_at="2026-03-01T09:00:00Z"))
+    try:
+        message = refusal(data, Misconfigured)
+        assert "another version of Lethelog" in message and "lethelog down" in message
+    finally:
+        earlier.withdraw()
+    with embedded.join(data) as servers, psycopg.connect(servers.database_url) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)

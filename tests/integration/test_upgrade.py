@@ -1,0 +1,106 @@
+"""A database that an earlier version filled goes on as it is: read, verified and appended to."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from alembic import command
+from alembic.config import Config
+from lethelog.domain import events as e
+from lethelog.handlers.caller import Caller
+from lethelog.handlers.engine import open_engine
+from lethelog.handlers.memories import MemoryCommands
+from lethelog.handlers.reading import Reading
+from lethelog.ops import migrations
+from lethelog.projections.runner import ProjectionRunner, ensure_tables
+from lethelog.streams.append import call_statement, unit_arrays
+from lethelog.streams.audit import verify
+from lethelog.streams.log import NewEvent, Unit
+from lethelog.streams.master_keys import Keyring
+from lethelog.streams.payloads import Actor, Envelope
+from sqlalchemy import create_engine
+
+MASTER = b"m" * 32
+
+
+@pytest.fixture
+def earlier_url(servers) -> Iterator[str]:
+    """A database as the first three revisions make it."""
+    name = f"earlier_{uuid4().hex}"
+    with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
+        connection.execute(f"create database {name}")
+    url = servers.database_url(name)
+    with psycopg.connect(url) as connection:
+        connection.execute("create schema lethelog")
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url))
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    with engine.begin() as bound:
+        config.attributes["connection"] = bound
+        command.upgrade(config, "0003")
+    engine.dispose()
+    yield url
+    with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
+        connection.execute(f"drop database {name} with (force)")
+
+
+async def test_a_database_of_revision_0003_with_data_in_it_is_read_verified_and_appended_to(
+    world, earlier_url, embedder
+):
+    caller, stream = Caller(uuid4(), Actor("person", uuid4())), uuid4()
+    remembered = e.MemoryRemembered(
+        memory_type="fact",
+        scope="personal",
+        topic="deploys",
+        content="Deploys go to Hetzner",
+        producer="user",
+        trust="user",
+        occurred_at=world.clock(),
+    )
+    unit = Unit(
+        caller.tenant,
+        stream,
+        [NewEvent(stream, 1, remembered), NewEvent(stream, 2, e.MemoryPinned())],
+        Envelope(caller.actor, cause=uuid4(), correlation=uuid4()),
+        new_keys=frozenset({stream}),
+    )
+    # Sealed by the log of today, stored by the function of then.
+    prepared, _ = await world.engine.log._prepare(unit)
+    async with world.engine.database.connection() as connection:
+        cursor = await connection.execute(
+            "select wrapped from lethelog_vault.tenant_keys where tenant = %s", (caller.tenant,)
+        )
+        [wrapped] = await cursor.fetchone()
+    with psycopg.connect(earlier_url) as connection:
+        connection.execute("insert into lethelog_vault.tenant_keys values (%s, %s)", (caller.tenant, wrapped))
+        [[outcome, position]] = connection.execute(
+            call_statement()
+            .replace("select unit, outcome, pos, at, detail, subject", "select outcome, pos")
+            .encode(),
+            unit_arrays([prepared]),
+        ).fetchall()
+    assert (outcome, position) == ("ok", 2)
+
+    migrations.migrate(earlier_url)
+    assert migrations.schema_revision(earlier_url) == (migrations.revisions()[-1],) * 2
+    engine = await open_engine(earlier_url, Keyring.of(MASTER), embedder)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(engine.close)
+        await ensure_tables(engine.database, engine.projections)
+        await engine.tenants.ensure(caller.tenant, caller.actor)
+        await MemoryCommands(engine).archive(caller, {"memory_id": stream})
+        for projection in engine.projections:
+            runner = ProjectionRunner(engine.database, engine.log, engine.tail, projection)
+            await runner.catch_up(await engine.log.head())
+        [seen] = await Reading(engine).get(caller, {"ids": [stream]})
+        assert (seen.content, seen.pinned, seen.status, seen.version) == (
+            "Deploys go to Hetzner",
+            True,
+            "archived",
+            3,
+        )
+        found = await verify(engine.database)
+        assert found.intact and found.events == await engine.log.head() > 3
