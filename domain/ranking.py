@@ -25,14 +25,9 @@ class Weights:
 
 
 PRODUCT_WEIGHTS = Weights()
+"""The ranking policy at every position of the log, so that a search of the past is ranked as it was then.
 
-
-def weights_at(position: int | None) -> Weights:
-    """The ranking policy in force at a position of the log; None for the present one.
-
-    It belongs to this version and has never changed on the record, so it is the same at every position.
-    """
-    return PRODUCT_WEIGHTS
+Frozen by a test: others may only come into force with an event that says from which position on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
 from ..domain.errors import InvalidInput, NotFound, WrongKind
 from ..domain.fields import Id, Instant, MemoryType, Name, Scope, Tags, parse
-from ..domain.ranking import weights_at
 from ..projections.as_of import AsOf
 from ..projections.filters import MemoryFilter
 from ..projections.generations import read_models
@@ -114,7 +113,7 @@ class Reading:
         matching = await self._filter(caller, query, as_of)
         if matching is None:
             return SearchResult(hits=(), count=0, applied_scope=query.scope, as_of=echoed(as_of))
-        hits = await self._search.search(query.query, matching, query.limit, weights_at(as_of.known))
+        hits = await self._search.search(query.query, matching, query.limit)
         views = await present_rows(self._engine, caller.tenant, [hit.row for hit in hits], as_of.now)
         return SearchResult(
             hits=tuple(

@@ -6,6 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lethelog.domain.ranking import (
+    PRODUCT_WEIGHTS,
+    RECENCY_HALF_LIFE_DAYS,
+    SUPERSEDED_PENALTY,
+    TOPIC_MATCH_MAX_TOKENS,
     Legs,
     Weights,
     normalise_text_ranks,
@@ -29,6 +33,16 @@ def test_a9_a_short_query_in_the_topic_adds_a_half_and_a_longer_one_does_not():
     """A9: 0.92 for one token, 0.42 for three."""
     assert score(Legs(vector=0.42, topic=topic_score("Mira", "About MIRA's team"))) == pytest.approx(0.92)
     assert score(Legs(vector=0.42, topic=topic_score("mira s team", "mira s team"))) == pytest.approx(0.42)
+
+
+def test_the_ranking_policy_is_frozen_since_every_search_of_the_past_is_ranked_by_it():
+    """To change it, do not change these figures: they are what searches were ranked by on every log there is.
+
+    Record an event that puts the new weights in force, let a search with ``known_at`` take those in force at its
+    position, and keep these for all positions before the first such event (docs/how-to/time.md).
+    """
+    assert Weights() == PRODUCT_WEIGHTS == Weights(text=0.2, recency=0.0, vector=1.0, topic=0.5)
+    assert (SUPERSEDED_PENALTY, RECENCY_HALF_LIFE_DAYS, TOPIC_MATCH_MAX_TOKENS) == (2.0, 90.0, 2)
 
 
 def test_a10_recency_halves_every_ninety_days():
