@@ -15,6 +15,7 @@ from . import instants, payloads
 from .append import AppendQueue, PreparedUnit
 from .database import Database
 from .ids import new_id
+from .leadership import Leadership
 from .pages import EVENT_COLUMNS, Selection, read_rows
 from .payloads import Envelope, RecordedEvent
 from .vault import DataKeys, Vault, WrappedKey
@@ -197,6 +198,10 @@ class Log:
                 ([e.tenant for e in events], [e.stream for e in events], [e.version for e in events], upto),
             )
             return [events[n - 1] for (n,) in await cursor.fetchall()]
+
+    def leadership(self, duty: str) -> Leadership:
+        """The right to do a duty that only one process at this log may do at a time."""
+        return Leadership(self._database, duty)
 
     async def head(self) -> int:
         """Position of the newest event; 0 for an empty log."""

@@ -18,6 +18,7 @@ from .broker import BrokerSettings, close, connect, jetstream, translated
 from .closed import decode_closed
 from .consumers import Consumers
 from .delivery import RetryPolicy
+from .leadership import RETRY_SECONDS, Leadership
 from .log import Log
 from .parked import delete_message, next_message
 from .passage import position_at
@@ -64,12 +65,18 @@ async def subscribe(
         with translated():
             js = jetstream(client, settings)
             oldest = await _oldest(js, settings, log)
-            if await _is_ahead(js, settings, name, position()):
-                await _begin_anew(js, settings, name, position())
+            done = await _done(js, settings, name)
+            # Asked for last: another process of this name may be applying and acknowledging events meanwhile.
+            if done > (held := position()):
+                await _begin_anew(js, settings, name, held)
     finally:
         await close(client)
     if log is not None:
-        await _catch_up(log, events, once, position(), oldest)
+        duty = log.leadership(f"subscriber {settings.prefix} {name}")
+        try:
+            await _catch_up(log, duty, events, once, position, oldest)
+        finally:
+            await duty.release()
     elif position() < oldest - 1:
         # Whether events of these names were among them cannot be known from here.
         _LOG.warning(
@@ -97,9 +104,15 @@ async def subscribe(
         await consumers.close()
 
 
-async def _catch_up(log: Log, names: Sequence[str], apply: Apply, after: int, oldest: int) -> None:
-    """Apply from the log what is older than the broker's oldest event."""
+async def _catch_up(
+    log: Log, duty: Leadership, names: Sequence[str], apply: Apply, position: Callable[[], int], oldest: int
+) -> None:
+    """Apply from the log what is older than the broker's oldest event, in one process at a time."""
+    after = position()
     while after < oldest - 1:
+        while not await duty.acquire():  # noqa: ASYNC110 - the lock is on the server
+            await asyncio.sleep(RETRY_SECONDS)
+        after = max(after, position())
         page = await log.read_page(after, _PAGE, oldest - 1)
         for event in page:
             if any(fnmatch.fnmatchcase(event.name, name) for name in names):
@@ -122,16 +135,16 @@ async def _oldest(js: JetStreamContext, settings: BrokerSettings, log: Log | Non
     return (await log.head() if log is not None else info.state.last_seq) + 1
 
 
-async def _is_ahead(js: JetStreamContext, settings: BrokerSettings, name: str, position: int) -> bool:
-    """Whether the durable counts events as done that the read model does not hold."""
+async def _done(js: JetStreamContext, settings: BrokerSettings, name: str) -> int:
+    """Position up to which the durable counts events as done; 0 when there is none."""
     stream = settings.stream("events")
     try:
         info = await js.consumer_info(stream, name)
     except nats.js.errors.NotFoundError:
-        return False
+        return 0
     done = info.ack_floor.stream_seq if info.ack_floor else 0
     # What stood there may have aged out; then only an empty read model is surely behind.
-    return done > 0 and (await position_at(js, stream, done) or 1) > position
+    return (await position_at(js, stream, done) or 1) if done else 0
 
 
 async def _begin_anew(js: JetStreamContext, settings: BrokerSettings, name: str, position: int) -> None:

@@ -13,10 +13,12 @@ import pytest
 from lethelog.domain import events as e
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.delivery import RetryPolicy
+from lethelog.streams.leadership import Leadership
 from lethelog.streams.log import Log, NewEvent, Unit
 from lethelog.streams.parked import ParkingPlace
 from lethelog.streams.relay import Relay
 from lethelog.streams.subscriber_kit import subscribe
+from nats.js import JetStreamContext
 
 from .broker_fixtures import SECRET, TENANT, append, connected, envelope, eventually
 
@@ -139,6 +141,79 @@ async def test_what_the_broker_no_longer_holds_is_read_from_the_log(log, setting
     async with subscribed(settings, model, log=log):
         await eventually(lambda: len(model.applied) == 6, "fed")
     assert model.applied == [1, 2, 3, 4, 5, 6]
+
+
+async def test_two_processes_that_both_read_old_events_from_the_log_apply_each_once_and_in_order(
+    log, settings, carried, monkeypatch
+):
+    await append(log, 6)
+    await carried.reached(6)
+    client = await connected(settings)
+    for sequence in (1, 2, 3):
+        await client.jetstream().delete_msg(settings.stream("events"), sequence)
+    await client.close()
+    begun: list[int] = []
+    finish, refused = asyncio.Event(), asyncio.Event()
+
+    class Slow(ReadModel):
+        async def apply(self, event) -> None:
+            begun.append(event.position)
+            await finish.wait()
+            await super().apply(event)
+
+    acquire = Leadership.acquire
+
+    async def observed(self) -> bool:
+        led = await acquire(self)
+        if not led:
+            refused.set()
+        return led
+
+    monkeypatch.setattr(Leadership, "acquire", observed)
+    model = Slow()
+    async with subscribed(settings, model, log=log):
+        await eventually(lambda: begun == [1], "one process is at the first event")
+        async with subscribed(settings, model, log=log):
+            await eventually(lambda: refused.is_set() or len(begun) > 1, "the other one wants to begin")
+            finish.set()
+            await eventually(lambda: len(model.applied) >= 6, "fed")
+    assert begun == model.applied == [1, 2, 3, 4, 5, 6]
+
+
+async def test_a_durable_at_which_another_process_is_at_work_is_left_alone(log, settings, carried, monkeypatch):
+    """What that one applies and acknowledges while this one looks does not make the read model seem emptied."""
+    model, asked = ReadModel(), []
+    await append(log, 2)
+    consumer_info = JetStreamContext.consumer_info
+    async with subscribed(settings, model):
+        await eventually(lambda: len(model.applied) == 2, "fed")
+        first = (await durable(settings)).created
+
+        async def while_another_goes_on(self, stream, name):
+            if not asked:
+                asked.append(name)
+                await append(log, 1)
+
+                async def acknowledged() -> bool:
+                    return (await consumer_info(self, stream, name)).ack_floor.stream_seq == 3
+
+                await eventually(acknowledged, "the other one has acknowledged the next event")
+            return await consumer_info(self, stream, name)
+
+        monkeypatch.setattr(JetStreamContext, "consumer_info", while_another_goes_on)
+        async with subscribed(settings, model):
+            await append(log, 1)
+            await eventually(lambda: len(model.applied) == 4, "fed by both")
+            assert asked == ["reader"] and (await durable(settings)).created == first
+    assert model.applied == [1, 2, 3, 4]
+
+
+async def durable(settings: BrokerSettings):
+    client = await connected(settings)
+    try:
+        return await client.jetstream().consumer_info(settings.stream("events"), "reader")
+    finally:
+        await client.close()
 
 
 async def test_a_gap_that_cannot_be_read_is_told(log, settings, carried, caplog):
