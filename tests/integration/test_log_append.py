@@ -28,6 +28,11 @@ from lethelog.streams.vault import Vault
 TENANT = uuid4()
 WHEN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
+WAITING = """
+    select 1 from pg_locks where locktype = 'advisory' and not granted
+        and database = (select oid from pg_database where datname = current_database())
+"""
+
 
 def envelope() -> Envelope:
     return Envelope(Actor("agent", uuid4()), cause=uuid4(), correlation=uuid4(), policy=1)
@@ -224,7 +229,7 @@ async def test_f42_a_reader_never_passes_an_append_that_is_not_committed(log: Lo
     _raw_append(first, 1)
     with psycopg.connect(database_url, autocommit=True) as watcher:
         later = asyncio.create_task(asyncio.to_thread(lambda: (_raw_append(second, 2), second.commit())))
-        while not watcher.execute("select 1 from pg_locks where locktype = 'advisory' and not granted").fetchone():
+        while not watcher.execute(WAITING).fetchone():
             assert not later.done(), "the second append did not wait for the first one's commit"
             await asyncio.sleep(0)
         assert watcher.execute("select count(*) from lethelog.events").fetchone() == (0,)
@@ -281,7 +286,7 @@ async def test_a_cancelled_caller_neither_loses_nor_doubles_its_unit(log: Log, d
     held.execute("select pg_advisory_xact_lock(7283460113)")
     task = asyncio.create_task(log.append(unit(stream, command=key)))
     with psycopg.connect(database_url, autocommit=True) as watcher:
-        while not watcher.execute("select 1 from pg_locks where locktype = 'advisory' and not granted").fetchone():
+        while not watcher.execute(WAITING).fetchone():
             await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
