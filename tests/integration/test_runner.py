@@ -121,7 +121,7 @@ async def test_a_parked_event_of_one_stream_is_tried_again_alone(world):
     assert [m.id for m in (await world.reading.list(world.caller, {})).memories] == [other]
 
 
-async def test_a_rebuild_never_parks_it_says_which_event_fails_and_goes_on_from_there_once_it_can(world):
+async def test_a_rebuild_says_which_event_fails_newly_and_goes_on_from_there_once_it_can(world):
     for n in range(3):
         await world.remember(f"memory {n}")
     bad = await world.remember(f"{CANARY} poison")
