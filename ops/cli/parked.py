@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ...domain.errors import InvalidInput
+from ...domain.errors import InvalidInput, NotFound, Unavailable
 from .options import ID, add
 from .output import safe
 from .parked_events import checked, identity, listed, place_of, retried
@@ -117,15 +117,27 @@ def retry(
     sent, left = 0, dict[str, str]()
     with session.open() as memory, _progress(session) as report:
         applied = retried(memory, views, stream, report)
+        found = any(one.applied or one.left for one in applied.values())
         if read_model is None:
-            done = memory.run(
-                _at_parking_place(
-                    session,
-                    memory,
-                    lambda place: place.retry(consumer=consumer, sequence=stream, progress=report),
+            try:
+                done = memory.run(
+                    _at_parking_place(
+                        session,
+                        memory,
+                        lambda place: place.retry(consumer=consumer, sequence=stream, progress=report),
+                    )
                 )
-            )
-            sent, left = done.sent, {f"{_MESSAGE}{number}": reason for number, reason in done.left.items()}
+                sent, left = done.sent, {f"{_MESSAGE}{number}": reason for number, reason in done.left.items()}
+                found = True
+            except NotFound:
+                pass  # it may have been parked by read models alone
+            except Unavailable as error:
+                if not found:
+                    raise
+                # What read models did is done and is told.
+                left = {"broker": error.code}
+        if not found and (consumer or stream):
+            raise _nothing_parked(consumer, read_model, stream)
     for name, one in applied.items():
         left |= {identity(name, position): reason for position, reason in one.left.items()}
     count = sum(one.applied for one in applied.values())
@@ -163,6 +175,12 @@ def drop(
         found = memory.run(_at_parking_place(session, memory, lambda place: place.drop(number, reason)))
     document = {**found.as_dict(), "id": which, "where": "broker", "reason": reason}
     session.printer.answer({"dropped": document}, Text.assemble(Text("dropped", "green"), f" {which}"))
+
+
+def _nothing_parked(consumer: str | None, read_model: str | None, stream: str | None) -> NotFound:
+    given = {"--consumer": consumer, "--read-model": read_model, "--sequence": stream}
+    options = " ".join(f"{option} {value}" for option, value in given.items() if value is not None)
+    return NotFound(f"nothing is parked under {options}; see: lethelog parked list")
 
 
 def _one_of(consumer: str | None, read_model: str | None) -> None:

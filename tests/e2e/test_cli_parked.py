@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -101,9 +102,17 @@ def test_bad_input_names_its_field(folder: Path, arguments: tuple[str, ...], fie
 
 
 def test_nothing_parked_under_a_name_is_not_found(folder: Path):
-    for arguments in (("retry", "--consumer", "nobody"), ("drop", "message-999", "--reason", "x")):
+    unknown = str(uuid4())
+    for arguments in (
+        ("retry", "--consumer", "nobody"),
+        ("retry", "--sequence", unknown),
+        ("retry", "--read-model", "live_memory", "--sequence", unknown),
+        ("drop", "message-999", "--reason", "x"),
+    ):
         ran = Cli(folder)("parked", *arguments, "--json")
         assert (ran.status, ran.error["code"]) == (2, "not_found")
+        if arguments[0] == "retry":
+            assert " ".join(arguments[1:]) in ran.error["message"]
 
 
 def test_events_that_a_read_model_parked_are_listed_diagnosed_and_tried_again(folder: Path):
@@ -134,7 +143,9 @@ def test_events_that_a_read_model_parked_are_listed_diagnosed_and_tried_again(fo
     shown = cli("parked", "list", "--read-model", "live_memory").out + cli("status").out
     assert "parked: 2" in shown and TEXT not in shown
     assert cli.json("parked", "retry", "--read-model", "live_memory", "--sequence", other)["applied"] == 1
-    assert cli.json("parked", "retry") == {"sent": 0, "applied": 1, "left": []}
+    # On the broker nothing of this one is parked, which is no error.
+    assert cli.json("parked", "retry", "--sequence", one) == {"sent": 0, "applied": 1, "left": []}
+    assert cli.json("parked", "retry") == {"sent": 0, "applied": 0, "left": []}
     assert cli.json("show", one)["content"] == TEXT
     assert cli("doctor", "--json").status == 0
 
