@@ -12,6 +12,7 @@ from lethelog.ops import embedded
 from lethelog.ops.cli.serving import broker_settings
 from lethelog.ops.local import open_memory
 from lethelog.ops.settings import Settings
+from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
 from lethelog.streams.delivery import Park
 from lethelog.streams.subscriptions import EventSubscription
@@ -148,6 +149,28 @@ def test_events_that_a_read_model_parked_are_listed_diagnosed_and_tried_again(fo
     assert cli.json("parked", "retry") == {"sent": 0, "applied": 0, "left": []}
     assert cli.json("show", one)["content"] == TEXT
     assert cli("doctor", "--json").status == 0
+
+
+def test_what_a_read_model_parked_is_applied_and_told_while_the_broker_is_down(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    cli = Cli(folder)
+    one = cli.remember(TEXT)
+    cli.json("list")
+    _sql(
+        folder,
+        "insert into lethelog_views.parked (name, schema, tenant, stream, position, event, error, attempts) "
+        "select 'live_memory', 'lethelog_views', tenant, stream, position, name, 'ValueError', 4 "
+        "from lethelog.events where stream = any(%s) order by position returning position",
+        [one],
+    )
+    monkeypatch.setattr(
+        "lethelog.ops.cli.serving.broker_settings", lambda _settings: BrokerSettings("nats://127.0.0.1:1", "none")
+    )
+    ran = cli("parked", "retry", "--json")
+    assert ran.status == 1
+    told = json.loads(ran.out)
+    assert (told["applied"], told["left"]) == (1, [{"id": "broker", "reason": "unavailable"}])
 
 
 def _sql(folder: Path, statement: str, ids: list[str]) -> list:
