@@ -6,7 +6,6 @@ predicate stands here once, for every read path.
 """
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,16 +13,27 @@ from uuid import UUID
 import numpy as np
 
 from ..domain.errors import LethelogError
-from ..domain.events import MemoryRemembered, event_names
+from ..domain.events import event_names
 from ..domain.memory import Memory, evolve
 from ..streams.database import Connection, Database
 from ..streams.folding import fold_states
 from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
+from ..streams.portions import portions, uncollected
 from .embedders import Embedder
 from .generations import HOME, read_models
-from .memory_columns import COLUMNS, TYPED_COLUMNS, memory_values
-from .memory_past import Key, State, add_states_between, create_past, end_present_states, index_past
+from .memory_columns import COLUMNS, NULL, copy_row, text_field, vector_field
+from .memory_past import (
+    STAGED,
+    Key,
+    State,
+    add_staged_past,
+    create_past,
+    end_present_states,
+    index_past,
+    past_rows,
+    stage,
+)
 from .projection import Projection
 
 LIVE = "not (archived or suppressed or refuted or quarantined) and successor is null"
@@ -44,9 +54,14 @@ crashes on one that grows beyond that when the dictionary makes it small (Ⱥ tak
 class Prepared:
     """What a page makes of the memories that it tells of."""
 
-    states: dict[Key, list[State]]
-    """Its states after each event of the page, in order."""
-    vectors: dict[Key, list[float]]
+    present: list[bytes]
+    """The row of each memory, as it is after the page."""
+    past: list[bytes]
+    """Rows of the states that it went through within the page."""
+    ended: dict[Key, int]
+    """Memories that were there before, and the position of the event that ends their present state."""
+    gone: list[Key]
+    """Memories whose rows must go: their key is destroyed."""
 
 
 def embedded_text(topic: str, content: str) -> str:
@@ -101,29 +116,56 @@ class LiveMemory:
         await index_past(connection, schema)
 
     async def prepare(self, page: Sequence[RecordedEvent]) -> Prepared:
-        by_memory: dict[Key, list[RecordedEvent]] = {}
-        for event in page:
-            by_memory.setdefault((event.tenant, event.stream), []).append(event)
+        by_memory = by_memories(page)
         before = await self._read_beginnings(by_memory, page[0].position)
         states: dict[Key, list[State]] = {}
-        for key, events in by_memory.items():
-            folded = fold_states([*before.get(key, ()), *events], evolve)
-            states[key] = [(state, one.position) for one, state in folded if one.position >= page[0].position]
-        fresh = [(event.tenant, event.stream) for event in page if isinstance(event.event, MemoryRemembered)]
-        vectors = await self._embed([(key, states[key][-1][0]) for key in fresh])
-        return Prepared(states, vectors)
+        async for portion in portions(list(by_memory.items())):
+            with uncollected():
+                for key, events in portion:
+                    folded = fold_states([*before.get(key, ()), *events], evolve)
+                    states[key] = [
+                        (state, one.position) for one, state in folded if one.position >= page[0].position
+                    ]
+        kept, gone = parted(states)
+        vectors = await self._embed([(key, held[-1][0]) for key, held in kept.items() if held[0][0].version == 1])
+        return await self.prepared(kept, gone, vectors)
+
+    async def prepared(
+        self, kept: Mapping[Key, Sequence[State]], gone: list[Key], vectors: Mapping[Key, Sequence[float]]
+    ) -> Prepared:
+        """What `apply` writes: new states of memories, in order, and memories that go."""
+        present, past = await self._rows(kept, vectors, NULL)
+        ended = {key: held[0][1] for key, held in kept.items() if held[0][0].version > 1}
+        return Prepared(present, past, ended, gone)
 
     async def apply(
         self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: Prepared
     ) -> None:
-        kept = {key: held for key, held in prepared.states.items() if held[-1][0].content is not None}
-        gone = [key for key in prepared.states if key not in kept]
-        if kept:
-            await end_present_states(connection, schema, {key: held[0][1] for key, held in kept.items()})
-            await self._write_present(connection, schema, kept, prepared.vectors)
-            await add_states_between(connection, schema, kept)
-        if gone:
-            await self._delete(connection, schema, gone)
+        if prepared.ended:
+            await end_present_states(connection, schema, prepared.ended)
+        if prepared.present:
+            await stage(connection, [*prepared.present, *prepared.past])
+            await connection.execute(_UPSERT.format(schema=schema))
+        if prepared.past:
+            await add_staged_past(connection, schema)
+        if prepared.gone:
+            await self._delete(connection, schema, prepared.gone)
+
+    async def _rows(
+        self, states: Mapping[Key, Sequence[State]], vectors: Mapping[Key, Sequence[float]], *further: bytes
+    ) -> tuple[list[bytes], list[bytes]]:
+        """(the last state of each memory with its vector and ``further`` fields, all earlier ones), to copy."""
+        model = text_field(self._embedder.model)
+        present: list[bytes] = []
+        past: list[bytes] = []
+        async for portion in portions(list(states.items())):
+            with uncollected():
+                for key, held in portion:
+                    vector = vectors.get(key)
+                    embedded = (NULL, NULL) if vector is None else (vector_field(vector), model)
+                    present.append(copy_row(key[0], *held[-1], *embedded, *further))
+                    past += past_rows(key[0], held)
+        return present, past
 
     async def _delete(self, connection: Connection, schema: str, keys: Sequence[Key]) -> None:
         for table in self.tables:
@@ -132,24 +174,6 @@ class LiveMemory:
                 "where m.tenant = x.tenant and m.memory_id = x.memory_id",
                 ([tenant for tenant, _ in keys], [memory_id for _, memory_id in keys]),
             )
-
-    async def _write_present(
-        self,
-        connection: Connection,
-        schema: str,
-        states: Mapping[Key, Sequence[State]],
-        vectors: Mapping[Key, Sequence[float]],
-    ) -> None:
-        rows = [memory_values(tenant, *held[-1]) for (tenant, _), held in states.items()]
-        made = [vectors.get(key) for key in states]
-        await connection.execute(
-            _UPSERT.format(schema=schema),
-            {
-                "rows": json.dumps(rows, ensure_ascii=False),
-                "vectors": [None if vector is None else vector_literal(vector) for vector in made],
-                "model": self._embedder.model,
-            },
-        )
 
     async def fill_vectors(self, database: Database, limit: int = 100) -> int:
         """Embed rows whose embedding failed when they were written; returns how many were filled.
@@ -192,14 +216,14 @@ class LiveMemory:
         return len(rows)
 
     async def _read_beginnings(
-        self, by_memory: dict[tuple[UUID, UUID], list[RecordedEvent]], before: int
-    ) -> dict[tuple[UUID, UUID], list[RecordedEvent]]:
+        self, by_memory: dict[Key, list[RecordedEvent]], before: int
+    ) -> dict[Key, list[RecordedEvent]]:
         """Earlier events of memories whose first event is not in the page."""
         wanted: dict[UUID, list[UUID]] = {}
         for (tenant, stream), events in by_memory.items():
             if events[0].version > 1:
                 wanted.setdefault(tenant, []).append(stream)
-        found: dict[tuple[UUID, UUID], list[RecordedEvent]] = {}
+        found: dict[Key, list[RecordedEvent]] = {}
         for tenant, streams in wanted.items():
             # Up to there and no further: a later one that cannot be read is not theirs.
             for stream, events in (await self._log.read_streams(tenant, streams, upto=before - 1)).items():
@@ -219,7 +243,21 @@ class LiveMemory:
             # An endpoint that is down must not hold up the view: the row is found by its words at once, and
             # by its vector as soon as `fill_vectors` got one.
             return {}
-        return {key: vector for (key, _), vector in zip(readable, vectors.tolist(), strict=True)}
+        return {key: vector for (key, _), vector in zip(readable, vectors, strict=True)}
+
+
+def by_memories(page: Sequence[RecordedEvent]) -> dict[Key, list[RecordedEvent]]:
+    """A page's events by the memory that they are about."""
+    found: dict[Key, list[RecordedEvent]] = {}
+    for event in page:
+        found.setdefault((event.tenant, event.stream), []).append(event)
+    return found
+
+
+def parted(states: Mapping[Key, list[State]]) -> tuple[dict[Key, list[State]], list[Key]]:
+    """(memories that can be read, memories whose key is destroyed)."""
+    kept = {key: held for key, held in states.items() if held[-1][0].content is not None}
+    return kept, [key for key in states if key not in kept]
 
 
 def vector_literal(vector: Sequence[float]) -> str:
@@ -229,17 +267,10 @@ def vector_literal(vector: Sequence[float]) -> str:
 
 _FOR_EVER = ("tenant", "memory_id", "topic", "content")
 """No event changes them; naming the texts in an update would make the server split them into words again."""
+_WRITTEN = ", ".join([*COLUMNS, "embedding", "embedding_model"])
 _UPSERT = (
-    "insert into {schema}.live_memory ("
-    + ", ".join(COLUMNS)
-    + ", embedding, embedding_model) select "
-    + ", ".join(f"r.{name}" for name in COLUMNS)
-    + ", v.vector::public.halfvec, case when v.vector is not null then %(model)s end "
-    + f"from rows from (jsonb_to_recordset(%(rows)s::jsonb) as ({TYPED_COLUMNS}), unnest(%(vectors)s::text[])) "
-    + "as r("
-    + ", ".join(COLUMNS)
-    + ", vector) cross join lateral (select r.vector) v(vector) "
-    + "on conflict (tenant, memory_id) do update set "
+    f"insert into {{schema}}.live_memory ({_WRITTEN}) select {_WRITTEN} from pg_temp.{STAGED} "
+    "where until_position is null on conflict (tenant, memory_id) do update set "
     + ", ".join(f"{name} = excluded.{name}" for name in COLUMNS if name not in _FOR_EVER)
     + ", embedding = coalesce(excluded.embedding, live_memory.embedding)"
     + ", embedding_model = coalesce(excluded.embedding_model, live_memory.embedding_model)"

@@ -6,17 +6,17 @@ go, and read again when they are needed.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from ..domain.memory import evolve
 from ..streams.database import Connection
 from ..streams.folding import fold_states
 from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
+from ..streams.portions import portions, uncollected
 from .embedders import Embedder
-from .live_memory import LiveMemory, Prepared, vector_literal
-from .memory_columns import COLUMNS, copy_line
-from .memory_past import Key, State
+from .live_memory import LiveMemory, Prepared, by_memories, parted
+from .memory_columns import copied, copy_statement
+from .memory_past import Key, State, add_staged_past, stage
 
 KEPT = 50_000
 """Memories that are not final yet, in this process at once."""
@@ -32,12 +32,12 @@ class LiveMemoryLoading(LiveMemory):
         self._states: dict[Key, list[State]] = {}
 
     async def prepare(self, page: Sequence[RecordedEvent]) -> Prepared:
-        by_memory: dict[Key, list[RecordedEvent]] = {}
-        for event in page:
-            by_memory.setdefault((event.tenant, event.stream), []).append(event)
+        by_memory = by_memories(page)
         await self._bring_beginnings(by_memory, page[0].position)
-        for key, events in by_memory.items():
-            self._add_states(key, events)
+        async for portion in portions(list(by_memory.items())):
+            with uncollected():
+                for key, events in portion:
+                    self._add_states(key, events)
         final: dict[Key, list[State]] = {}
         last = [events[-1] for events in by_memory.values()]
         for event in await self._log.last_of_their_streams(last, self._target):
@@ -45,30 +45,24 @@ class LiveMemoryLoading(LiveMemory):
             final[key] = self._states.pop(key)
         while len(self._states) > KEPT:
             del self._states[next(iter(self._states))]
-        return Prepared(final, await self._embed([(key, held[-1][0]) for key, held in final.items()]))
+        kept, _ = parted(final)
+        vectors = await self._embed([(key, held[-1][0]) for key, held in kept.items()])
+        present, past = await self._rows(kept, vectors)
+        return Prepared(present, past, {}, list(final))
 
     async def apply(
         self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: Prepared
     ) -> None:
-        kept = {key: held for key, held in prepared.states.items() if held[-1][0].content is not None}
         if self._start:
             # A loading towards an earlier target may have taken them for final.
-            await self._delete(connection, schema, list(prepared.states))
-        if not kept:
-            return
-        lines: list[str] = []
-        for key, held in kept.items():
-            vector = prepared.vectors.get(key)
-            embedded = (None, None) if vector is None else (vector_literal(vector), self._embedder.model)
-            lines.append(copy_line(key[0], *held[-1], *embedded))
-        await _copy(connection, f"{schema}.live_memory", ("embedding", "embedding_model"), lines)
-        past = [
-            copy_line(tenant, *state, str(until))
-            for (tenant, _), held in kept.items()
-            for state, (_, until) in pairwise(held)
-        ]
-        if past:
-            await _load_past(connection, schema, past)
+            await self._delete(connection, schema, prepared.gone)
+        if prepared.present:
+            statement = copy_statement(f"{schema}.live_memory", "embedding", "embedding_model")
+            async with connection.cursor() as cursor, cursor.copy(statement) as copy:
+                await copy.write(copied(prepared.present))
+        if prepared.past:
+            await stage(connection, prepared.past)
+            await add_staged_past(connection, schema)
 
     async def _bring_beginnings(self, by_memory: dict[Key, list[RecordedEvent]], before: int) -> None:
         missing = {key: events for key, events in by_memory.items() if key not in self._states}
@@ -79,24 +73,3 @@ class LiveMemoryLoading(LiveMemory):
         held = self._states.setdefault(key, [])
         before = held[-1][0] if held else None
         held += [(state, one.position) for one, state in fold_states(events, evolve, before)]
-
-
-async def _load_past(connection: Connection, schema: str, lines: Sequence[str]) -> None:
-    """Past states, with the vector and the words of the present ones, which stand already."""
-    await connection.execute(
-        f"create temp table past_states ({', '.join(f'{name} {kind}' for name, kind in COLUMNS.items())}, "
-        "until_position bigint) on commit drop"
-    )
-    await _copy(connection, "past_states", ("until_position",), lines)
-    derived = ("embedding", "embedding_model", "lexemes")
-    await connection.execute(
-        f"insert into {schema}.memory_past ({', '.join((*COLUMNS, *derived))}, until_position) "
-        f"select {', '.join(f'p.{name}' for name in COLUMNS)}, {', '.join(f'm.{name}' for name in derived)}, "
-        f"p.until_position from past_states p join {schema}.live_memory m using (tenant, memory_id)"
-    )
-
-
-async def _copy(connection: Connection, table: str, further: Sequence[str], lines: Sequence[str]) -> None:
-    statement = f"copy {table} ({', '.join((*COLUMNS, *further))}) from stdin"
-    async with connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
-        await copy.write("".join(lines))

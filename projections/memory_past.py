@@ -5,14 +5,14 @@ led to it, until ``until_position``, of the one that ended it. So the state of e
 is what stands in `live_memory` since then or before, and what stood here then.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from uuid import UUID
 
 from ..domain.memory import Memory
+from ..streams.arrays import BigintArray, UuidArray
 from ..streams.database import Connection
-from .memory_columns import COLUMNS, DERIVED_COLUMNS, TYPED_COLUMNS, memory_values
+from .memory_columns import COLUMNS, DERIVED_COLUMNS, NULL, bigint_field, copied, copy_row, copy_statement
 
 State = tuple[Memory, int]
 """A state of a memory, and the position of the event that led to it."""
@@ -48,31 +48,52 @@ async def end_present_states(connection: Connection, schema: str, ended_at: Mapp
     """
     await connection.execute(
         f"insert into {schema}.memory_past ({_ALL}, until_position) select {_PRESENT}, x.until_position "
-        f"from {schema}.live_memory m join unnest(%s::uuid[], %s::uuid[], %s::bigint[]) "
+        f"from {schema}.live_memory m join unnest(%s, %s, %s) "
         "x(tenant, memory_id, until_position) on m.tenant = x.tenant and m.memory_id = x.memory_id "
         "where m.position < x.until_position on conflict do nothing",
-        ([tenant for tenant, _ in ended_at], [memory_id for _, memory_id in ended_at], list(ended_at.values())),
+        (
+            UuidArray([tenant for tenant, _ in ended_at]),
+            UuidArray([memory_id for _, memory_id in ended_at]),
+            BigintArray(list(ended_at.values())),
+        ),
     )
 
 
-async def add_states_between(connection: Connection, schema: str, states: Mapping[Key, Sequence[State]]) -> None:
-    """Keep all states but the last of each memory, in order; call it when the last one is the present row."""
-    rows = [
-        memory_values(tenant, memory, position) | {"until_position": until}
-        for (tenant, _), held in states.items()
-        for (memory, position), (_, until) in pairwise(held)
-    ]
-    if not rows:
-        return
-    stated = ", ".join(f"r.{name}" for name in COLUMNS)
+def past_rows(tenant: UUID, held: Sequence[State]) -> list[bytes]:
+    """All states of a memory but the last, as rows to stage."""
+    return [copy_row(tenant, *state, NULL, NULL, bigint_field(until)) for state, (_, until) in pairwise(held)]
+
+
+async def stage(connection: Connection, rows: Sequence[bytes]) -> None:
+    """Hand rows to the server, in a table of this transaction: with a vector, its model, and until when they held.
+
+    The table stays with its connection, so that a page of one event leaves nothing behind in the catalogue.
+    """
+    await connection.execute(f"create temp table if not exists {STAGED} ({_STAGED_COLUMNS}) on commit delete rows")
+    statement = copy_statement(f"pg_temp.{STAGED}", "embedding", "embedding_model", "until_position")
+    async with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        await copy.write(copied(rows))
+
+
+async def add_staged_past(connection: Connection, schema: str) -> None:
+    """Keep the staged states that ended; call it when the last ones are the present rows.
+
+    They get the vector and the words of those, which stand already.
+    """
+    stated = ", ".join(f"s.{name}" for name in COLUMNS)
     derived = ", ".join(f"m.{name}" for name in DERIVED_COLUMNS)
     await connection.execute(
-        f"insert into {schema}.memory_past ({_ALL}, until_position) select {stated}, {derived}, r.until_position "
-        f"from jsonb_to_recordset(%s::jsonb) as r({TYPED_COLUMNS}, until_position bigint) "
-        f"join {schema}.live_memory m on m.tenant = r.tenant and m.memory_id = r.memory_id on conflict do nothing",
-        (json.dumps(rows, ensure_ascii=False),),
+        f"insert into {schema}.memory_past ({_ALL}, until_position) select {stated}, {derived}, s.until_position "
+        f"from pg_temp.{STAGED} s join {schema}.live_memory m "
+        "on m.tenant = s.tenant and m.memory_id = s.memory_id "
+        "where s.until_position is not null on conflict do nothing"
     )
 
 
+STAGED = "staged_memories"
+_STAGED_COLUMNS = ", ".join(
+    [f"{name} {kind}" for name, kind in COLUMNS.items()]
+    + ["embedding public.halfvec", "embedding_model text", "until_position bigint"]
+)
 _ALL = ", ".join([*COLUMNS, *DERIVED_COLUMNS])
 _PRESENT = ", ".join(f"m.{name}" for name in (*COLUMNS, *DERIVED_COLUMNS))

@@ -37,8 +37,8 @@ def _message(row: tuple[Any, ...], *, with_body: bool) -> bytes:
     position, tenant, stream, version, name, event_id, recorded_at, body = row
     try:
         taken_apart = payloads.split(bytes(body))
-        envelope, clear = payloads.decode_envelope(taken_apart), taken_apart.header["d"]
-    except (payloads.UnreadableEvent, KeyError, ValueError, TypeError):
+        envelope, clear = payloads.decode_envelope(taken_apart), taken_apart.header.clear
+    except payloads.UnreadableEvent:
         # Whoever can read it may; a body of another kind must not hold up everything behind it.
         envelope, clear = payloads.NOBODY, {}
     return json.dumps(

@@ -8,16 +8,19 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from ..domain.events import Event
 from . import instants, payloads
 from .append import AppendQueue, PreparedUnit
+from .arrays import BigintArray, UuidArray
 from .database import Database
 from .ids import new_id
 from .leadership import Leadership
 from .pages import EVENT_COLUMNS, Selection, read_rows
 from .payloads import Envelope, RecordedEvent
+from .portions import portions, uncollected
 from .vault import DataKeys, Vault, WrappedKey
 
 
@@ -192,10 +195,15 @@ class Log:
         """Those of these events after which their stream has no other up to a position."""
         async with self._database.connection() as connection:
             cursor = await connection.execute(
-                "select x.n from unnest(%s::uuid[], %s::uuid[], %s::bigint[]) with ordinality x(t, s, v, n) "
+                "select x.n from unnest(%s, %s, %s) with ordinality x(t, s, v, n) "
                 "where not exists (select from lethelog.events e where e.tenant = x.t and e.stream = x.s "
                 "and e.version = x.v + 1 and e.position <= %s) order by x.n",
-                ([e.tenant for e in events], [e.stream for e in events], [e.version for e in events], upto),
+                (
+                    UuidArray([one.tenant for one in events]),
+                    UuidArray([one.stream for one in events]),
+                    BigintArray([one.version for one in events]),
+                    upto,
+                ),
             )
             return [events[n - 1] for (n,) in await cursor.fetchall()]
 
@@ -260,21 +268,29 @@ class Log:
             return None
         return Repeated(row[1], row[2]) if row[0] == key.hash else KeyTaken()
 
-    async def decode(self, rows: Iterable[Sequence[object]], *, carry_broken: bool = False) -> list[RecordedEvent]:
+    async def decode(self, rows: Iterable[Sequence[Any]], *, carry_broken: bool = False) -> list[RecordedEvent]:
         """Rows of the event table as events, with one key query per tenant for keys not cached.
 
         Raises what an unreadable body or an unusable key raises, or carries it as a ``broken`` event.
         """
-        taken_apart = [(row, _take_apart(row, carry_broken=carry_broken)) for row in rows]
+        taken_apart: list[tuple[Sequence[Any], payloads.Body | Exception]] = []
         wanted: dict[UUID, set[UUID]] = {}
-        for row, body in taken_apart:
-            if isinstance(body, payloads.Body):
-                wanted.setdefault(_uuid(row[1]), set()).update(payloads.key_ids([body]))
-        keys = {tenant: await self._vault.data_keys(tenant, ids) for tenant, ids in wanted.items() if ids}
-        return [
-            _recorded(row, body, keys.get(_uuid(row[1]), DataKeys()), carry_broken=carry_broken)
-            for row, body in taken_apart
-        ]
+        async for portion in portions(list(rows)):
+            with uncollected():
+                for row in portion:
+                    body = _take_apart(row[7], carry_broken=carry_broken)
+                    taken_apart.append((row, body))
+                    if isinstance(body, payloads.Body) and body.parts:
+                        wanted.setdefault(row[1], set()).update([key_id for key_id, _ in body.parts])
+        keys = {tenant: await self._vault.data_keys(tenant, ids) for tenant, ids in wanted.items()}
+        decoded: list[RecordedEvent] = []
+        async for portion in portions(taken_apart):
+            with uncollected():
+                decoded += [
+                    _recorded(row, body, keys.get(row[1], _NO_KEYS), carry_broken=carry_broken)
+                    for row, body in portion
+                ]
+        return decoded
 
     async def _prepare(self, unit: Unit) -> tuple[PreparedUnit, dict[UUID, bytes]]:
         fresh: dict[UUID, bytes] = {}
@@ -304,14 +320,10 @@ class Log:
         return prepared, fresh
 
 
-def _uuid(value: object) -> UUID:
-    assert isinstance(value, UUID)
-    return value
+_NO_KEYS = DataKeys()
 
 
-def _take_apart(row: Sequence[object], *, carry_broken: bool) -> payloads.Body | Exception:
-    body = row[7]
-    assert isinstance(body, bytes)
+def _take_apart(body: bytes, *, carry_broken: bool) -> payloads.Body | Exception:
     try:
         return payloads.split(body)
     except payloads.UnreadableEvent as error:
@@ -321,12 +333,9 @@ def _take_apart(row: Sequence[object], *, carry_broken: bool) -> payloads.Body |
 
 
 def _recorded(
-    row: Sequence[object], body: payloads.Body | Exception, keys: DataKeys, *, carry_broken: bool
+    row: Sequence[Any], body: payloads.Body | Exception, keys: DataKeys, *, carry_broken: bool
 ) -> RecordedEvent:
     position, tenant, stream, version, name, event_id, recorded_at, _ = row
-    assert isinstance(position, int) and isinstance(version, int) and isinstance(name, str)
-    assert isinstance(tenant, UUID) and isinstance(stream, UUID) and isinstance(event_id, UUID)
-    assert isinstance(recorded_at, datetime)
     envelope, event, error = payloads.NOBODY, None, body if isinstance(body, Exception) else None
     if isinstance(body, payloads.Body):
         try:
@@ -338,15 +347,5 @@ def _recorded(
             if not carry_broken:
                 raise
             error = problem
-    return RecordedEvent(
-        position=position,
-        tenant=tenant,
-        stream=stream,
-        version=version,
-        name=name,
-        event_id=event_id,
-        recorded_at=recorded_at,
-        envelope=envelope,
-        event=event,
-        broken=type(error).__name__ if error is not None else None,
-    )
+    broken = None if error is None else type(error).__name__
+    return RecordedEvent(position, tenant, stream, version, name, event_id, recorded_at, envelope, event, broken)

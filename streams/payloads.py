@@ -6,13 +6,14 @@ ids — and history survives erasure. No constructor runs unchecked: every paylo
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
+from pydantic import ConfigDict, Field, NonNegativeInt, TypeAdapter
 from pydantic_core import from_json
 
 from ..domain.errors import LethelogError
@@ -146,10 +147,31 @@ def _hidden(kind: type[Event]) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Header:
+    """What stands readable at the beginning of a body; by one letter each, since it stands in every event."""
+
+    __pydantic_config__: ClassVar = ConfigDict(strict=True, hide_input_in_errors=True)
+
+    schema: Annotated[int, Field(alias="s")]
+    actor: Annotated[tuple[ActorKind, UUID], Field(alias="a")]
+    cause: Annotated[UUID, Field(alias="c")]
+    correlation: Annotated[UUID, Field(alias="r")]
+    policy: Annotated[int | None, Field(alias="p")]
+    judge: Annotated[str | None, Field(alias="j")]
+    sealed: Annotated[list[tuple[UUID, NonNegativeInt]], Field(alias="k")]
+    """Key and length of each sealed part."""
+    clear: Annotated[dict[str, Any], Field(alias="d")]
+    """The fields of the payload that are not sealed."""
+
+
+_read_header = TypeAdapter(Header).validator.validate_json
+
+
+@dataclass(frozen=True, slots=True)
 class Body:
     """A body taken apart, not yet opened."""
 
-    header: Mapping[str, Any]
+    header: Header
     parts: tuple[tuple[UUID, bytes], ...]
 
 
@@ -159,15 +181,11 @@ def split(body: bytes) -> Body:
         raise UnreadableEvent("not an event body of a format this version knows")
     end = 5 + int.from_bytes(body[1:5], "big")
     with _Damage("the header of an event body is damaged"):
-        header = from_json(body[5:end])
-        if not isinstance(header["d"], dict) or not isinstance(header["s"], int):
-            raise ValueError
-        parts: list[tuple[UUID, bytes]] = []
-        for key_id, length in header["k"]:
-            if length < 0:
-                raise ValueError
-            parts.append((UUID(key_id), body[end : end + length]))
-            end += length
+        header: Header = _read_header(body[5:end])
+    parts: list[tuple[UUID, bytes]] = []
+    for key_id, length in header.sealed:
+        parts.append((key_id, body[end : end + length]))
+        end += length
     if end != len(body):
         raise UnreadableEvent("an event body is shorter or longer than its header says")
     return Body(header, tuple(parts))
@@ -192,23 +210,10 @@ class _Damage:
             raise UnreadableEvent(f"{self._what}; see: lethelog audit verify") from None
 
 
-def key_ids(bodies: Iterable[Body]) -> set[UUID]:
-    """Every data key these bodies name."""
-    return {key_id for body in bodies for key_id, _ in body.parts}
-
-
 def decode_envelope(body: Body) -> Envelope:
-    """The envelope; needs no key. Raises `UnreadableEvent`."""
+    """The envelope; needs no key."""
     header = body.header
-    with _Damage("the envelope of an event is damaged"):
-        kind, actor_id = header["a"]
-        return Envelope(
-            actor=Actor(kind, UUID(actor_id)),
-            cause=UUID(header["c"]),
-            correlation=UUID(header["r"]),
-            policy=header["p"],
-            judge=header["j"],
-        )
+    return Envelope(Actor(*header.actor), header.cause, header.correlation, header.policy, header.judge)
 
 
 def decode_event(
@@ -221,11 +226,11 @@ def decode_event(
     cls = event_class(name)
     if cls is None:
         return None
-    schema: int = body.header["s"]
+    schema = body.header.schema
     if schema > cls.SCHEMA:
         raise WrittenByNewer(f"{name} is stored in schema {schema}, which a newer version wrote; upgrade Lethelog")
-    fields: dict[str, Any] = dict(body.header["d"])
-    if fields.keys() & (cls.SEALED | cls.SEALED_FOR.keys()):
+    fields = dict(body.header.clear)
+    if not _hidden(cls).isdisjoint(fields):
         # A clear field must never stand in for a sealed one: nothing vouches for it.
         raise UnreadableEvent(f"the header of a {name} holds what only its sealed parts may say")
     with _Damage(f"the payload of a {name} is damaged"):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from . import sealing
+from .arrays import UuidArray
 from .database import Connection, Database
 from .leadership import lock_number
 from .master_keys import Keyring
@@ -102,7 +103,7 @@ class Vault:
             async with self._database.connection() as connection:
                 rows = await connection.execute(
                     "select key_id, wrapped from lethelog_vault.data_keys where tenant = %s and key_id = any(%s)",
-                    (tenant, missing),
+                    (tenant, UuidArray(missing)),
                 )
                 for key_id, wrapped in await rows.fetchall():
                     key = _unwrapped(unwrapping, wrapped, _binding(tenant, key_id))

@@ -14,7 +14,6 @@ from ...handlers.engine import Engine
 from ...projections.embedders import Embedder
 from ...projections.embedders.port import Vectors
 from ...projections.generations import HOME
-from ...projections.live_memory import Prepared
 from ...projections.memory_past import State
 from ...streams.database import Connection, Database
 
@@ -78,8 +77,9 @@ async def fill(engine: Engine, memories: int, say: Callable[[str], None] = lambd
             }
             texts = [held[0][0].content or "" for held in states.values()]
             vectors = dict(zip(states, engine.embedder.embed(texts).tolist(), strict=True))
+            rows = await engine.live_memory.prepared(states, [], vectors)
             async with connection.transaction():
-                await engine.live_memory.apply(connection, HOME, (), Prepared(states, vectors))
+                await engine.live_memory.apply(connection, HOME, (), rows)
         say("building the indexes")
         await connection.execute("set maintenance_work_mem = '1GB'")
         async with connection.transaction():
