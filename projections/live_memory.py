@@ -60,8 +60,8 @@ class Prepared:
     """Rows of the states that it went through within the page."""
     ended: dict[Key, int]
     """Memories that were there before, and the position of the event that ends their present state."""
-    gone: list[Key]
-    """Memories whose rows must go: their key is destroyed."""
+    cleared: list[Key]
+    """Memories whose rows must go: their key is destroyed, or all their rows are written here."""
 
 
 def embedded_text(topic: str, content: str) -> str:
@@ -148,8 +148,8 @@ class LiveMemory:
             await connection.execute(_UPSERT.format(schema=schema))
         if prepared.past:
             await add_staged_past(connection, schema)
-        if prepared.gone:
-            await self._delete(connection, schema, prepared.gone)
+        if prepared.cleared:
+            await self._delete(connection, schema, prepared.cleared)
 
     async def _rows(
         self, states: Mapping[Key, Sequence[State]], vectors: Mapping[Key, Sequence[float]], *further: bytes

@@ -55,7 +55,7 @@ class LiveMemoryLoading(LiveMemory):
     ) -> None:
         if self._start:
             # A loading towards an earlier target may have taken them for final.
-            await self._delete(connection, schema, prepared.gone)
+            await self._delete(connection, schema, prepared.cleared)
         if prepared.present:
             statement = copy_statement(f"{schema}.live_memory", "embedding", "embedding_model")
             async with connection.cursor() as cursor, cursor.copy(statement) as copy:

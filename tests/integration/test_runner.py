@@ -414,7 +414,7 @@ async def test_a_loading_that_meets_a_failure_late_names_the_event_that_fails(wo
             write = loading.apply
 
             async def apply(connection, schema, page, prepared):
-                if any(key[1] == bad for key in prepared.states):
+                if any(key[1] == bad for key in prepared.cleared):
                     raise ValueError(CANARY)
                 await write(connection, schema, page, prepared)
 
