@@ -16,6 +16,7 @@ from lethelog.handlers.memories import Retry
 from lethelog.handlers.reading import Reading
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.projections.runner import ProjectionRunner
+from lethelog.projections.scratch import discard
 from lethelog.streams.folding import fold_stream
 
 from .test_properties import SCOPES, STEPS, TEXTS, Asked, Remembering, Run
@@ -74,9 +75,7 @@ class Past:
     async def discard(self) -> None:
         engine = self._world.engine
         for projection in (engine.live_memory, engine.memory_history):
-            await Rebuilder(engine.database, engine.log, engine.tail, projection).discard(
-                f"past_{projection.name}"
-            )
+            await discard(engine.database, f"past_{projection.name}")
 
     async def at(self, position: int, now: datetime) -> tuple[Reading, Reading]:
         """(memories, histories) as they were read then."""

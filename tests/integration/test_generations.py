@@ -10,6 +10,7 @@ from lethelog.projections.generations import read_generations, read_models
 from lethelog.projections.progress import read_progress
 from lethelog.projections.rebuild import Rebuilder, drop_retired
 from lethelog.projections.runner import ensure_tables
+from lethelog.projections.scratch import discard
 
 AT_ONCE = timedelta()
 
@@ -122,7 +123,7 @@ async def test_a_scratch_copy_is_read_by_its_name_and_only_there(world):
         async with read_models(world.engine.database, scratch=scratch) as connection:
             cursor = await connection.execute("select archived from live_memory")
             assert await cursor.fetchall() == [(archived,)]
-    await rebuilder(world).discard("lethelog_test_scratch")
+    await discard(world.engine.database, "lethelog_test_scratch")
     with pytest.raises(Unavailable):
         async with read_models(world.engine.database, scratch="lethelog_test_scratch") as connection:
             await connection.execute("select archived from live_memory")
