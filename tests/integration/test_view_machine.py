@@ -20,6 +20,7 @@ from lethelog.projections.generations import read_generations
 from lethelog.projections.projection import Projection
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.projections.runner import ProjectionRunner
+from lethelog.projections.scratch import discard
 
 from .test_properties import ONE, Asked, Remembering, Run
 
@@ -129,7 +130,7 @@ class Views:
             live = (await self.runners[projection.name].progress()).schema
             for table in projection.tables:
                 await self._same(f"{live}.{table}", f"lethelog_cut.{table}")
-            await self.rebuilder(projection).discard("lethelog_cut")
+            await discard(self.engine.database, "lethelog_cut")
 
     async def _same(self, one: str, other: str) -> None:
         rows = "select to_jsonb(x) - 'embedding' - 'lexemes' from"
