@@ -3,9 +3,13 @@
 
 def main() -> None:
     """Run the command line."""
-    from .ops.cli import main as run
+    try:
+        from .ops.cli import main as run
 
-    run()
+        run()
+    except KeyboardInterrupt:
+        # While modules are still being loaded nothing has begun that would have to be said.
+        raise SystemExit(130) from None
 
 
 if __name__ == "__main__":

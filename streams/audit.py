@@ -52,7 +52,11 @@ class Checkpoint:
 
     def write(self, file: Path) -> None:
         """Write it as JSON."""
-        file.write_text(json.dumps({"lethelog_checkpoint": 1, **asdict(self)}, indent=2) + "\n", encoding="utf-8")
+        file.write_text(self.to_json(), encoding="utf-8")
+
+    def to_json(self) -> str:
+        """As it stands in a file."""
+        return json.dumps({"lethelog_checkpoint": 1, **asdict(self)}, indent=2) + "\n"
 
     @classmethod
     def read(cls, file: Path) -> "Checkpoint":

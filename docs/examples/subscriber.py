@@ -1,6 +1,8 @@
 """A service of another team: keeps the proposals of its tenants in an SQLite file of its own, and resumes.
 
 LETHELOG_BROKER_URL=nats://TOKEN@HOST:4222 python subscriber.py [--rebuild]
+
+For the embedded broker: python -c 'from lethelog.ops import embedded; print(embedded.join().broker_url)'
 """
 
 import asyncio

@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from ...domain.errors import InvalidInput
+from .event_log import writing
 from .options import add
 from .session import Json, Session
 
@@ -53,6 +55,9 @@ def verify(
     known = audit.Checkpoint.read(file) if file is not None else None
     with session.open() as memory, session.printer.progress("verifying") as report:
         database = memory.asyncio.engine.database
+        head = memory.run(memory.asyncio.engine.log.head())
+        if first > max(head, 1):
+            raise InvalidInput("from", f"is beyond the end of the log, which is at position {head}")
         found = memory.run(audit.verify(database, first=first, known=known, report=report))
     printer = session.printer
     if printer.json_only:
@@ -72,15 +77,16 @@ def verify(
 def checkpoint(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; keep it elsewhere.")],
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one.")] = False,
     json_only: Json = False,
 ) -> None:
     """Write down what the log says now. Kept outside the database, it shows later that nothing before changed."""
     from ...streams import audit
 
     session = Session.of(context, json_only)
-    with session.open() as memory:
+    with session.open() as memory, writing(file, overwrite=overwrite) as out:
         made = memory.run(audit.checkpoint(memory.asyncio.engine.database))
-    made.write(file)
+        out.write(made.to_json())
     printer = session.printer
     if printer.json_only:
         printer.document(asdict(made))

@@ -78,7 +78,8 @@ class Printer:
             self.document(document)
             return
         for one in readable:
-            self.out.print(one)
+            # A line of text is never folded, so that what stands in it can be searched and copied.
+            self.out.print(one, soft_wrap=isinstance(one, Text))
 
     def document(self, document: Any) -> None:
         """Print a JSON document."""

@@ -68,7 +68,9 @@ def replay(
     if len(asked) != 1:
         raise InvalidInput("file", "needs exactly one of FILE, --schema, --list and --drop")
     if (to is not None) != (file is not None or schema is not None):
-        raise InvalidInput("to", "goes with FILE or --schema, and they need it")
+        if to is None:
+            raise InvalidInput("to", "is missing", "Add --to POSITION or --to TIME")
+        raise InvalidInput("to", "goes with FILE or --schema only")
     with session.open() as memory:
         if file is not None and to is not None:
             _to_file(session, memory, to, file, overwrite=overwrite)

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ def run(argv: Sequence[str]) -> int:
     """Run one command; answers the exit status. For programs too: nothing exits, nothing is left running."""
     running = _Running(list(argv))
     _prepare_streams()
+    _silence_libraries()
     try:
         status = running.run()
         _flush()
@@ -145,6 +147,12 @@ def _prepare_streams() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors=errors)
+
+
+def _silence_libraries() -> None:
+    """The database client logs each trouble as it meets it; what matters of it comes as an error of ours."""
+    for name in ("psycopg", "psycopg.pool"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def _flush() -> None:
