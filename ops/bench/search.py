@@ -113,8 +113,8 @@ async def _tenant(
             bound_by="Each search is a transaction of several statements – where the read model stands, how many "
             "rows there are, candidates, whole rows – and each is a round trip; the bare plan is one."
             if tenant.size <= 5_000
-            else "Up to 50,000 rows are compared one by one, since a filter may be narrow; the bare plan has an "
-            "index of that tenant alone.",
+            else "Beside the vectors, words and whole rows are read, in several statements, out of tables of all "
+            "tenants; the bare plan is one statement over an index of that tenant alone.",
             detail={f"{plan}, p50 ms": round(1e3 * median(taken), 2) for plan, taken in plans.items()},
         ),
         Row(
