@@ -13,12 +13,10 @@ from uuid import UUID
 
 from ..domain.errors import EventParked
 from ..streams.database import Connection
+from ..streams.parking import BEHIND
 from ..streams.payloads import RecordedEvent
 from ..streams.sealing import UnusableKey
 from .generations import HOME
-
-BEHIND = "EarlierParked"
-"""Why an event was parked that did not fail: an earlier one of its stream is parked."""
 
 StreamKey = tuple[UUID, UUID]
 """Tenant and stream."""

@@ -10,10 +10,11 @@ from typing import Literal
 from ..domain.errors import Unavailable
 from ..streams.database import Connection, Database
 from ..streams.log import Log, Selection
+from ..streams.parking import BEHIND
 from ..streams.payloads import RecordedEvent
 from .applying import CannotApply, MovedMeanwhile, check
 from .generations import HOME
-from .parked import BEHIND, first_parked, park
+from .parked import first_parked, park
 from .projection import Projection
 
 Failing = Literal["stop", "park"]

@@ -116,8 +116,7 @@ def test_the_blocking_door_follows_too(cli, tmp_path):
 
 def test_a_past_state_is_written_to_a_file_and_to_a_schema(cli, tmp_path):
     memory = cli.remember("Deploys go to Fly")
-    before = cli.json("show", memory)["memory"]["position"] if "memory" in cli.json("show", memory) else None
-    before = before or cli.json("log", "show", "--stream", memory)["events"][-1]["position"]
+    before = cli.json("log", "show", "--stream", memory)["events"][-1]["position"]
     cli.json("archive", memory)
     file = tmp_path / "past.jsonl"
     summary = cli.json("replay", "--to", str(before), str(file))
