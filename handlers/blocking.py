@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, Unpack
 
 from ..domain.errors import Unavailable
+from ..projections.copy_parking import Failing
 from ..projections.parked_retry import Retried
-from ..projections.parking import Failing
 from ..projections.rebuild import Comparison, Rebuilt, Report, silent
 from .arguments import (
     AnyId,

@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 from ..domain.errors import InvalidInput, NotCaughtUp
 from ..domain.fields import Id, Input, Position, parse
+from ..projections.copy_parking import Failing
 from ..projections.parked_retry import ParkedEvents, Retried
-from ..projections.parking import Failing
 from ..projections.projection import Projection
 from ..projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
 from .arguments import (

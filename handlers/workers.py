@@ -14,8 +14,8 @@ from ..projections.rebuild import drop_retired
 from ..projections.runner import ProjectionRunner
 from ..streams.broker import BrokerSettings
 from ..streams.consumers import Consumers
-from ..streams.delivery import RetryPolicy
 from ..streams.ending import end
+from ..streams.handling import RetryPolicy
 from ..streams.relay import Relay
 from ..streams.subscriptions import (
     EventHandler,

@@ -12,9 +12,9 @@ import psycopg
 from ..domain.errors import LethelogError, Unavailable
 from ..domain.events import event_class
 from ..streams.database import Connection, Database
-from ..streams.parking import BEHIND
 from ..streams.payloads import RecordedEvent, WrittenByNewer
 from ..streams.sealing import UnusableKey
+from ..streams.unhandled import BEHIND
 from .generations import HOME
 from .parked import StreamKey, count_troubles, park, parked_streams
 from .progress import CHOSEN, chosen, read_progress

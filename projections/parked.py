@@ -13,9 +13,9 @@ from uuid import UUID
 
 from ..domain.errors import EventParked
 from ..streams.database import Connection
-from ..streams.parking import BEHIND
 from ..streams.payloads import RecordedEvent
 from ..streams.sealing import UnusableKey
+from ..streams.unhandled import BEHIND
 from .generations import HOME
 
 StreamKey = tuple[UUID, UUID]

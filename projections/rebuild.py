@@ -17,6 +17,7 @@ from ..streams.database import Connection, Database
 from ..streams.leadership import Leadership, is_led
 from ..streams.log import Log
 from ..streams.reader import LogTail
+from .copy_parking import CopyParking, Failing, newly_parked
 from .generations import (
     HOME,
     Generation,
@@ -27,7 +28,6 @@ from .generations import (
     prepare_home,
     read_generations,
 )
-from .parking import CopyParking, Failing, newly_parked
 from .progress import read_progress
 from .projection import Projection
 from .runner import ProjectionRunner, Report

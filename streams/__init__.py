@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .broker import BrokerSettings as BrokerSettings
-    from .delivery import Park as Park
-    from .delivery import Reject as Reject
-    from .delivery import RetryLater as RetryLater
-    from .delivery import RetryPolicy as RetryPolicy
+    from .handling import Park as Park
+    from .handling import Reject as Reject
+    from .handling import RetryLater as RetryLater
+    from .handling import RetryPolicy as RetryPolicy
     from .payloads import RecordedEvent as RecordedEvent
     from .subscriber_kit import subscribe as subscribe
 
 _EXPORTS = {
     "BrokerSettings": ".broker",
-    "Park": ".delivery",
+    "Park": ".handling",
     "RecordedEvent": ".payloads",
-    "Reject": ".delivery",
-    "RetryLater": ".delivery",
-    "RetryPolicy": ".delivery",
+    "Reject": ".handling",
+    "RetryLater": ".handling",
+    "RetryPolicy": ".handling",
     "subscribe": ".subscriber_kit",
 }
 

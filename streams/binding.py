@@ -12,9 +12,9 @@ from faststream.nats import JStream, NatsBroker, PullSub
 from faststream.nats.message import NatsMessage
 from faststream.nats.subscriber.usecases import PullStreamSubscriber
 
-from . import cloudevents, parking
+from . import cloudevents, unhandled
 from .broker import BrokerSettings
-from .delivery import Park
+from .handling import Park
 from .subscriptions import (
     EventHandler,
     EventSubscription,
@@ -85,7 +85,7 @@ def _task_handler(queue: str, handle: TaskHandler) -> Handler:
             body = dict(json.loads(raw.data))
         except (ValueError, TypeError):
             raise Park("UnreadableTask") from None
-        identity, put_off = parking.task_id(raw).removeprefix(f"{queue}:"), parking.so_far(raw).put_off
+        identity, put_off = unhandled.task_id(raw).removeprefix(f"{queue}:"), unhandled.so_far(raw).put_off
         await handle(Task(queue, identity, body, raw.metadata.num_delivered, put_off))
 
     return handle_task

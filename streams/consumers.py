@@ -19,8 +19,7 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo
 
 from ..domain.errors import LethelogError, Unavailable
-from . import cloudevents, parking
-from . import parked as parked_messages
+from . import cloudevents, parking_place, unhandled
 from .binding import bind
 from .broker import (
     BrokerSettings,
@@ -111,8 +110,8 @@ class Consumers:
     async def states(self) -> list[DurableState]:
         """How each durable stands. Raises `Unavailable`."""
         js = self._jetstream()
-        retrying = await parked_messages.retrying_counts(js, self._settings)
-        parked = await parked_messages.parked_counts(js, self._settings)
+        retrying = await parking_place.retrying_counts(js, self._settings)
+        parked = await parking_place.parked_counts(js, self._settings)
         return [
             DurableState(
                 info.name,
@@ -152,12 +151,12 @@ class Consumers:
         return Terms(subscription.policy, subscription.heartbeat, sequences, slots, in_place)
 
     async def park(self, message: Msg, error: str, failures: int) -> None:
-        """See `parking.park`; for the delivery rule."""
-        await parking.park(self._client(), self._settings, message, error, failures)
+        """See `unhandled.park`; for the delivery rule."""
+        await unhandled.park(self._client(), self._settings, message, error, failures)
 
-    async def retry_later(self, message: Msg, so_far: parking.SoFar, delay: float) -> None:
-        """See `parking.retry_later`; for the delivery rule."""
-        await parking.retry_later(self._client(), self._settings, message, so_far, delay)
+    async def retry_later(self, message: Msg, so_far: unhandled.SoFar, delay: float) -> None:
+        """See `unhandled.retry_later`; for the delivery rule."""
+        await unhandled.retry_later(self._client(), self._settings, message, so_far, delay)
 
     def _client(self) -> Client:
         if self._broker is None:

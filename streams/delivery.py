@@ -9,7 +9,7 @@ import contextlib
 import logging
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -18,11 +18,13 @@ from faststream import BaseMiddleware
 from faststream.nats.message import NatsMessage
 from nats.aio.msg import Msg
 
-from ..domain.errors import LethelogError, Unavailable
-from . import parking
-from .parking import BEHIND, SoFar
+from ..domain.errors import Unavailable
+from . import unhandled
+from .handling import Park, Reject, RetryLater, RetryPolicy
+from .heartbeat import kept_alive
 from .payloads import UnreadableEvent
 from .sequences import Sequences, Turn
+from .unhandled import BEHIND, SoFar
 
 _LOG = logging.getLogger(__name__)
 HELD_SECONDS = 60.0
@@ -34,67 +36,8 @@ _REMEMBERED = 10_000
 """Messages whose failures are counted at the same time; the oldest count is dropped first."""
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often and when a failed message comes again.
-
-    While a server is down (`Unavailable`) a message has not failed either: it is tried again every ``delays[0]``
-    seconds, with no other begun, and after a minute others get their turn.
-    """
-
-    max_deliveries: int = 5
-    """Failures after which it is parked. A message that was put off has not failed."""
-    delays: tuple[float, ...] = (1.0, 5.0, 30.0, 120.0)
-    """Seconds until it comes again, by failure; the last one holds for all later ones."""
-    ack_wait: float = 30.0
-    """Seconds of silence after which a delivery counts as lost and comes again."""
-    time_limit: float | None = 900.0
-    """Seconds a handler may take; then it is cancelled, which is a failure. None sets no limit."""
-    most_deliveries: int = 500
-    """Deliveries without an answer after which it is parked: for a message that ends the process it comes to.
-
-    One that was put off so often is put on the broker anew, and the broker counts from one again."""
-
-    @property
-    def many_deliveries(self) -> int:
-        """From so many deliveries on a message that was answered is put on the broker anew."""
-        return max(2, self.most_deliveries // 2)
-
-    def delay(self, failures: int) -> float:
-        return self.delays[min(failures, len(self.delays)) - 1] if self.delays and failures else 0.0
-
-
-class RetryLater(LethelogError):
-    """Raised by a handler: not now, and not the message's fault. It comes again and is not counted as failed."""
-
-    code = "retry_later"
-
-    def __init__(self, delay: float) -> None:
-        super().__init__(f"to be tried again in {delay} seconds")
-        self.delay = delay
-
-
-class Park(LethelogError):
-    """Raised by a handler: no retry will help, an operator must look. The reason is a code, never content."""
-
-    code = "parked"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"parked: {reason}")
-        self.reason = reason
-
-
-class Reject(LethelogError):
-    """Raised by a handler: the message is of no use any more; it ends here without a trace."""
-
-    code = "rejected"
-
-    def __init__(self) -> None:
-        super().__init__("rejected")
-
-
 class Elsewhere(Protocol):
-    """Where messages go that were not handled; see `parking`. Both raise `Unavailable`."""
+    """Where messages go that were not handled; see `unhandled`. Both raise `Unavailable`."""
 
     async def park(self, message: Msg, error: str, failures: int) -> None: ...
 
@@ -147,7 +90,7 @@ class DeliveryRule:
         terms = self._terms[durable]
         self.running[durable] += 1
         try:
-            async with _kept_alive(message, terms.policy.ack_wait / 3 if terms.heartbeat else None):
+            async with kept_alive(message, terms.policy.ack_wait / 3 if terms.heartbeat else None):
                 if terms.sequences is None:
                     await self._take_turn(_Delivery(message, terms, _turn_of_task(message.raw_message)), work)
                     return
@@ -254,7 +197,7 @@ class DeliveryRule:
 
     def _so_far(self, delivery: "_Delivery") -> SoFar:
         raw = delivery.message.raw_message
-        before = parking.so_far(raw)
+        before = unhandled.so_far(raw)
         return SoFar(before.failures + self._failures.get(_identity(raw), 0), before.put_off)
 
     async def _failed(self, delivery: "_Delivery", error: Exception) -> None:
@@ -354,26 +297,8 @@ class _Middleware(BaseMiddleware):
         await self._rule.handle(msg, lambda: call_next(msg))
 
 
-@contextlib.asynccontextmanager
-async def _kept_alive(message: NatsMessage, every: float | None) -> AsyncGenerator[None]:
-    """Tell the broker that a long handler is still at it, or it would deliver the message once more (F43)."""
-
-    async def beat(seconds: float) -> None:
-        while True:
-            await asyncio.sleep(seconds)
-            with contextlib.suppress(nats.errors.Error, OSError):
-                await message.in_progress()
-
-    task = None if every is None else asyncio.create_task(beat(every))
-    try:
-        yield
-    finally:
-        if task is not None:
-            task.cancel()
-
-
 def _turn_of_task(message: Msg) -> Turn:
-    due = parking.due_in(message)
+    due = unhandled.due_in(message)
     return Turn("later", due) if due > 0 else Turn("now")
 
 

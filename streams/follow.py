@@ -23,8 +23,8 @@ from ..domain.errors import Unavailable
 from . import cloudevents
 from .broker import BrokerSettings, close, connect, jetstream, translated
 from .closed import decode_closed
-from .passage import created_at, last_position
 from .payloads import RecordedEvent
+from .stored_messages import created_at, last_position
 
 _WAIT_SECONDS = 1.0
 _BATCH = 256

@@ -21,10 +21,11 @@ from ..domain.errors import LethelogError, Misconfigured
 from .broker import BrokerSettings, close, connect, jetstream, translated
 from .database import Database
 from .ending import end
+from .event_publisher import IN_FLIGHT, PAGE, EventPublisher, Trouble
 from .leadership import Leadership
 from .pages import read_rows
-from .passage import IN_FLIGHT, PAGE, Passage, Trouble, created_at, last_position
 from .reader import LogTail
+from .stored_messages import created_at, last_position
 from .topology import Topology
 
 CHECK_SECONDS = 2.0
@@ -130,16 +131,16 @@ class Relay:
         )
         try:
             await Topology(self._settings).ensure(client)
-            passage = await self._resume(client)
+            publisher = await self._resume(client)
             self.problem = None
             try:
-                await self._carry(passage, trouble)
+                await self._carry(publisher, trouble)
             finally:
-                passage.abandon()
+                publisher.abandon()
         finally:
             await close(client)
 
-    async def _resume(self, client: Client) -> Passage:
+    async def _resume(self, client: Client) -> EventPublisher:
         """Where the stream stands: after its own last event, or after the checkpoint where that has aged out."""
         js = jetstream(client, self._settings)
         with translated():
@@ -170,18 +171,18 @@ class Relay:
         if position < self.position:
             _LOG.warning("stream %s is filled again from position %d", self._name, position)
         self.position = position
-        return Passage(js, self._settings, created, position, info.state.last_seq, client.max_payload)
+        return EventPublisher(js, self._settings, created, position, info.state.last_seq, client.max_payload)
 
-    async def _carry(self, passage: Passage, trouble: Trouble) -> None:
+    async def _carry(self, publisher: EventPublisher, trouble: Trouble) -> None:
         checked = time.monotonic()
         while True:
             ticks = self._tail.ticks
             trouble.raise_if_any()
-            rows = await self._read(passage.published)
-            await passage.publish(rows)
+            rows = await self._read(publisher.published)
+            await publisher.publish(rows)
             # While the next page is read and published, this one is being acknowledged.
-            failure = await passage.acknowledged(0 if not rows else IN_FLIGHT - PAGE, trouble)
-            await self._keep(passage)
+            failure = await publisher.acknowledged(0 if not rows else IN_FLIGHT - PAGE, trouble)
+            await self._keep(publisher)
             if failure is not None:
                 raise failure
             if rows:
@@ -190,16 +191,16 @@ class Relay:
                 checked = time.monotonic()
                 if not await self._leadership.still_held():
                     return
-                await passage.demand_same_stream()
+                await publisher.demand_same_stream()
             await self._tail.wait(ticks)
 
     async def _read(self, after: int) -> Sequence[tuple[Any, ...]]:
         async with self._database.connection() as connection:
             return await read_rows(connection, after, PAGE)
 
-    async def _keep(self, passage: Passage) -> None:
+    async def _keep(self, publisher: EventPublisher) -> None:
         """Store the contiguous acknowledged prefix, unless another leader made the stream's row its own."""
-        if passage.position == self.position:
+        if publisher.position == self.position:
             return
         async with self._database.connection() as connection:
             await connection.execute(
@@ -207,9 +208,9 @@ class Relay:
                 "with unflushed as (select set_config('synchronous_commit', 'off', true)) "
                 "update lethelog.relay set position = %s from unflushed "
                 "where name = %s and stream_created = %s and position < %s",
-                (passage.position, self._name, passage.created, passage.position),
+                (publisher.position, self._name, publisher.created, publisher.position),
             )
-        self.position = passage.position
+        self.position = publisher.position
         self._pause = _SHORTEST_PAUSE
         async with self._moved:
             self._moved.notify_all()

@@ -19,11 +19,11 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo
 
-from . import parking
+from . import unhandled
 from .broker import BrokerSettings, translated
 from .cloudevents import SHARDS, Place, place_of
-from .held import HeldEvents, Key
-from .parked import delete_message, next_message
+from .stored_messages import delete_message, next_message
+from .unsettled_events import Key, UnsettledEvents
 
 Kind = Literal["now", "later", "after_retried", "after_parked", "held_already"]
 _LOOK_BACK = 64
@@ -58,7 +58,7 @@ class Sequences:
         self._names = tuple(names)
         self._js = js
         self._events = settings.stream("events")
-        self._held = HeldEvents(settings, durable)
+        self._unsettled = UnsettledEvents(settings, durable)
         self._in_hand: dict[int, Key | None] = {}
         self._done: OrderedDict[int, int] = OrderedDict()
         self._seen: int | None = None
@@ -69,7 +69,7 @@ class Sequences:
     async def notice(self) -> None:
         """Forget what streams held that were deleted since. Raises `Unavailable`."""
         with translated():
-            await self._held.notice(self._js())
+            await self._unsettled.notice(self._js())
 
     @contextlib.asynccontextmanager
     async def turn(self, message: Msg) -> AsyncGenerator[Turn]:
@@ -109,18 +109,18 @@ class Sequences:
                 await delete_message(self._js(), self._settings.stream("parked"), turn.twin)
 
     async def _turn_of_retry(self, message: Msg, place: Place | None) -> Turn:
-        if (due := parking.due_in(message)) > 0:
+        if (due := unhandled.due_in(message)) > 0:
             return Turn("later", due, of_retry=True)
         if place is None:
             return Turn("now", of_retry=True)
         key, js = (place.tenant, place.aggregate), self._js()
-        lowest = await self._held.lowest(js, key)
+        lowest = await self._unsettled.lowest(js, key)
         if lowest.get("parked", place.position) < place.position:
-            twin = await self._held.holds(js, "parked", key, place.position)
+            twin = await self._unsettled.holds(js, "parked", key, place.position)
             return Turn("held_already" if twin else "after_parked", of_retry=True)
         if lowest.get("retries", place.position) < place.position:
             return Turn("later", _wait(message.metadata.num_delivered), of_retry=True)
-        twin = await self._held.holds(js, "parked", key, place.position)
+        twin = await self._unsettled.holds(js, "parked", key, place.position)
         return Turn("now", of_retry=True, twin=twin)
 
     async def _turn_of_new(self, message: Msg, place: Place | None) -> Turn:
@@ -131,7 +131,7 @@ class Sequences:
         if place is None:
             return Turn("now")
         key = (place.tenant, place.aggregate)
-        if in_a_row and not self._earlier_here(key, about.sequence.stream) and not self._held.mentions(key):
+        if in_a_row and not self._earlier_here(key, about.sequence.stream) and not self._unsettled.mentions(key):
             return Turn("now")
         wait = Turn("later", _wait(about.num_delivered))
         before, alone_upto = self._ends_open, None
@@ -150,11 +150,11 @@ class Sequences:
 
     async def _turn_among_held(self, key: Key, position: int) -> Turn:
         js = self._js()
-        lowest = await self._held.lowest(js, key)
+        lowest = await self._unsettled.lowest(js, key)
         if not lowest:
             return Turn("now")
         for where in ("parked", "retries"):
-            if await self._held.holds(js, where, key, position):
+            if await self._unsettled.holds(js, where, key, position):
                 return Turn("held_already")
         if lowest.get("parked", position) < position:
             return Turn("after_parked")

@@ -17,12 +17,11 @@ from nats.js import JetStreamContext
 from .broker import BrokerSettings, close, connect, jetstream, translated
 from .closed import decode_closed
 from .consumers import Consumers
-from .delivery import RetryPolicy
+from .handling import RetryPolicy
 from .leadership import RETRY_SECONDS, Leadership
 from .log import Log
-from .parked import delete_message, next_message
-from .passage import position_at
 from .payloads import RecordedEvent
+from .stored_messages import delete_message, next_message, position_at
 from .subscriptions import EventSubscription
 
 Apply = Callable[[RecordedEvent], Awaitable[None]]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from .broker import BrokerSettings
-from .delivery import RetryPolicy
+from .handling import RetryPolicy
 from .payloads import RecordedEvent
 from .tasks import Task
 from .topology import Durable

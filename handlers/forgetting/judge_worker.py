@@ -31,7 +31,7 @@ from ...domain.judging import (
 )
 from ...domain.memory import Memory
 from ...domain.policy import JUDGE_OPERATION
-from ...streams.delivery import RetryLater
+from ...streams.handling import RetryLater
 from ...streams.log import Appended, CommandKey, NewEvent, Repeated, Unit
 from ...streams.payloads import Envelope
 from ...streams.tasks import Task

@@ -13,7 +13,7 @@ from ...domain.policy import ForgettingPolicy
 from ...projections.candidates import select_candidates
 from ...projections.neighbours import refresh
 from ...projections.progress import wait_for
-from ...streams.delivery import RetryLater
+from ...streams.handling import RetryLater
 from ...streams.payloads import RecordedEvent
 from ...streams.tasks import TaskPublisher
 from ..engine import Engine

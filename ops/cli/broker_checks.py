@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nats.js.errors import NotFoundError
 
 from ...domain.errors import LethelogError
-from .checks import BEHIND, Check
+from .checks import MUCH_LAG, Check
 from .standing import Standing
 
 _MOVING_SECONDS = 1.0
@@ -61,7 +61,7 @@ async def _relay(broker: "BrokerSettings", database: "Database", state: "RelaySt
     if now.lag and now.position == state.position:
         fix = "See the worker's log; a broker whose disk was full must be restarted: lethelog down && lethelog up"
         return Check("relay", "warning", f"stands still at {now.position}, {now.lag} events behind", fix)
-    level = "warning" if now.lag > BEHIND else "ok"
+    level = "warning" if now.lag > MUCH_LAG else "ok"
     return Check("relay", level, f"at {now.position}, {now.lag} events behind and moving")
 
 
@@ -97,7 +97,7 @@ async def _drift(
 async def _left_on(client: "Client", broker: "BrokerSettings") -> AsyncGenerator[Check]:
     """How far the consumers are, and what was set aside."""
     from ...streams.broker import jetstream, translated
-    from ...streams.parked import parked_counts, retrying_counts
+    from ...streams.parking_place import parked_counts, retrying_counts
 
     js = jetstream(client, broker)
     states: list[str] = []

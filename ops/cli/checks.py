@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ..settings import Settings
 
 Level = Literal["ok", "idle", "warning", "fault"]
-BEHIND = 5_000
-"""Events from which a read model or the broker counts as behind while a worker runs."""
+MUCH_LAG = 5_000
+"""Events of lag from which a read model or the broker counts as behind while a worker runs."""
 MINIMUM_FREE = 200 * 1024 * 1024
 _ENOUGH_FREE = 1024 * 1024 * 1024
 

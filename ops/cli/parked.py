@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from ...projections.parked_retry import Retried
-    from ...streams.parked import ParkingPlace
+    from ...streams.parking_place import ParkingPlace
     from ..local import Memory
 
 T = TypeVar("T")
@@ -207,7 +207,7 @@ async def _parking_place(session: Session, memory: "Memory") -> "AsyncGenerator[
     import asyncio
 
     from ...streams.broker import close, connect
-    from ...streams.parked import ParkingPlace
+    from ...streams.parking_place import ParkingPlace
     from .serving import broker_settings
 
     broker = await asyncio.to_thread(broker_settings, session.settings)

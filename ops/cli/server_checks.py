@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...domain.errors import LethelogError
 from .broker_checks import check_broker
-from .checks import BEHIND, Check
+from .checks import MUCH_LAG, Check
 from .standing import Standing, look, tenant_id
 
 if TYPE_CHECKING:
@@ -218,9 +218,9 @@ def _read_model(one: "Progress", standing: Standing) -> Check:
             says = f"parked: {one.parked} events could not be applied and wait{behind}"
             fix = f"See: lethelog parked list; once mended: lethelog parked retry --read-model {one.name}"
             return Check(one.name, "fault", says, fix)
-        case "no worker" if standing.worker is not None and one.lag > BEHIND:
+        case "no worker" if standing.worker is not None and one.lag > MUCH_LAG:
             return Check(one.name, "fault", says, "Look at the worker's log (lethelog status)")
-        case "behind" if one.lag > BEHIND:
+        case "behind" if one.lag > MUCH_LAG:
             return Check(
                 one.name, "warning", says, "It moves; look again, or at the worker's log (lethelog status)"
             )

@@ -131,7 +131,7 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
 
 async def _parked(broker: "BrokerSettings") -> dict[str, int] | None:
     from ...streams.broker import close, connect, jetstream
-    from ...streams.parked import parked_counts
+    from ...streams.parking_place import parked_counts
 
     try:
         client = await connect(broker, name="status", reconnect=False)

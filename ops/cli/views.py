@@ -11,7 +11,7 @@ from .options import add
 from .session import VIEWS, Json, Session, finishing
 
 if TYPE_CHECKING:
-    from ...projections.parking import Failing
+    from ...projections.copy_parking import Failing
     from ...projections.rebuild import Comparison, Rebuilt
     from ..local import Memory
 

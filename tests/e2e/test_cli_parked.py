@@ -14,7 +14,7 @@ from lethelog.ops.local import open_memory
 from lethelog.ops.settings import Settings
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
-from lethelog.streams.delivery import Park
+from lethelog.streams.handling import Park
 from lethelog.streams.subscriptions import EventSubscription
 
 from .conftest import Cli

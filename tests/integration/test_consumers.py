@@ -12,7 +12,7 @@ import pytest
 from lethelog.domain.errors import Unavailable
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
-from lethelog.streams.delivery import Park, Reject, RetryLater, RetryPolicy
+from lethelog.streams.handling import Park, Reject, RetryLater, RetryPolicy
 from lethelog.streams.log import Log
 from lethelog.streams.master_keys import Keyring
 from lethelog.streams.relay import Relay

@@ -8,12 +8,12 @@ from uuid import UUID, uuid4
 import pytest
 from lethelog.domain import events as e
 from lethelog.domain.errors import InvalidInput, NotFound, Unavailable
-from lethelog.streams import parking
+from lethelog.streams import unhandled
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
-from lethelog.streams.delivery import Park, RetryLater, RetryPolicy
+from lethelog.streams.handling import Park, RetryLater, RetryPolicy
 from lethelog.streams.log import Appended, Log, NewEvent, Unit
-from lethelog.streams.parked import ParkingPlace
+from lethelog.streams.parking_place import ParkingPlace
 from lethelog.streams.relay import Relay
 from lethelog.streams.subscriptions import EventSubscription, TaskSubscription
 from lethelog.streams.tasks import Task, TaskPublisher
@@ -267,7 +267,7 @@ async def test_an_event_does_not_overtake_one_that_another_process_left_among_th
     client = await connected(settings)
     pull = await client.jetstream().pull_subscribe_bind("view", settings.stream("events"))
     [message] = await pull.fetch(1, timeout=10)
-    await parking.retry_later(client, settings, message, parking.SoFar(), 0.0)
+    await unhandled.retry_later(client, settings, message, unhandled.SoFar(), 0.0)
     await message.ack_sync()
     await client.close()
     heard, answers = asyncio.Event(), Counter[str]()
@@ -611,7 +611,7 @@ async def test_a_parking_place_deleted_on_the_server_is_made_again_and_keeps_ord
     client = await connected(settings)
     js, stream = client.jetstream(), settings.stream("parked")
     await js.delete_stream(stream)
-    read = consumers._sequences["view"]._held._read["parked"]
+    read = consumers._sequences["view"]._unsettled._read["parked"]
     await eventually(lambda: read.upto == 0, "the loss is noticed")
     handler.failing.add(await stories.tell(stuck))
     await eventually(lambda: consumers.rule.outcomes["view", "parked"] == 4, "the next failure is parked")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from lethelog.handlers import workers
 from lethelog.handlers.forgetting.requesting import Passes
-from lethelog.streams.delivery import RetryPolicy
+from lethelog.streams.handling import RetryPolicy
 
 from .passes import ToldJudge, finish, old, pass_settings, sure, working
 

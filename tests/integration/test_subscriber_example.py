@@ -12,10 +12,10 @@ from uuid import UUID, uuid4
 import pytest
 from lethelog.domain import events as e
 from lethelog.streams.broker import BrokerSettings
-from lethelog.streams.delivery import RetryPolicy
+from lethelog.streams.handling import RetryPolicy
 from lethelog.streams.leadership import Leadership
 from lethelog.streams.log import Log, NewEvent, Unit
-from lethelog.streams.parked import ParkingPlace
+from lethelog.streams.parking_place import ParkingPlace
 from lethelog.streams.relay import Relay
 from lethelog.streams.subscriber_kit import subscribe
 from nats.js import JetStreamContext

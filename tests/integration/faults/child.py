@@ -19,7 +19,7 @@ from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.closed import decode_closed
 from lethelog.streams.consumers import Consumers
 from lethelog.streams.database import Database
-from lethelog.streams.delivery import RetryPolicy
+from lethelog.streams.handling import RetryPolicy
 from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor, RecordedEvent
 from lethelog.streams.reader import LogTail

@@ -11,7 +11,7 @@ from lethelog.handlers.memories import Retry
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
-from lethelog.streams.delivery import RetryPolicy
+from lethelog.streams.handling import RetryPolicy
 from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import RecordedEvent
 from lethelog.streams.relay import Relay

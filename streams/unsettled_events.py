@@ -1,7 +1,8 @@
-"""Which events of a durable are being tried again or parked, as the broker holds them.
+"""Unsettled events: which ones of a durable are being tried again or parked, and so hold back later ones.
 
-Both are read as far as they grew since the last time; what was known of is looked at once more before it counts,
-since it may be gone. With nothing new that is three requests, and they are made only where the order is in doubt.
+Both are read from the broker as far as they grew since the last time; what was known of is looked at once more
+before it counts, since it may be gone. With nothing new that is three requests, and they are made only where the
+order is in doubt.
 """
 
 # The client's own signatures end in untyped dictionaries.
@@ -19,8 +20,8 @@ from nats.js.api import RawStreamMsg
 
 from .broker import BrokerSettings
 from .cloudevents import Place, place_of
-from .parked import ParkedMessage, next_message
-from .passage import created_at
+from .parking_place import ParkedMessage
+from .stored_messages import created_at, next_message
 
 Key = tuple[UUID, UUID]
 """Tenant and aggregate."""
@@ -38,7 +39,7 @@ class _Read:
     known: dict[Key, dict[int, int]] = field(default_factory=dict[Key, dict[int, int]])
 
 
-class HeldEvents:
+class UnsettledEvents:
     """The events of one durable that hold back later ones of their aggregates."""
 
     def __init__(self, settings: BrokerSettings, durable: str) -> None:

@@ -1,4 +1,4 @@
-"""Where a message goes that was not handled: to be tried again, or set aside until an operator looks.
+"""The consumer's side of an unhandled message: it is moved to the retries, or parked until an operator looks.
 
 A parked message says which durable gave up, which event or task it was and what kind of error it met; never an
 error's text, which may hold content. An event is found again by its position, a task is carried along. A message

@@ -10,8 +10,8 @@ from typing import Literal
 from ..domain.errors import Unavailable
 from ..streams.database import Connection, Database
 from ..streams.log import Log, Selection
-from ..streams.parking import BEHIND
 from ..streams.payloads import RecordedEvent
+from ..streams.unhandled import BEHIND
 from .applying import CannotApply, MovedMeanwhile, check
 from .generations import HOME
 from .parked import first_parked, park

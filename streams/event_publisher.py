@@ -1,4 +1,4 @@
-"""Events on their way over one connection: many in flight, in order, acknowledged as a contiguous prefix."""
+"""Publishing events to the broker over one connection: many in flight, acknowledged as a contiguous prefix."""
 
 # The client's own signatures end in untyped dictionaries.
 # pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
@@ -11,16 +11,16 @@ from typing import Any
 import nats.errors
 import nats.js.errors
 from nats.js import JetStreamContext
-from nats.js.api import PubAck, StreamInfo
+from nats.js.api import PubAck
 
 from ..domain.errors import LethelogError, Unavailable
 from . import cloudevents
 from .broker import BrokerSettings, translated
+from .stored_messages import created_at
 
 PAGE = 1000
 IN_FLIGHT = 4000
 """Events published and not yet acknowledged; more gain nothing (engine-notes 2.2)."""
-_LOOK_BACK = 1000
 _HEADER_ROOM = 1_024
 """Bytes of a payload that headers may take."""
 
@@ -53,8 +53,8 @@ class Trouble:
             raise Unavailable("the connection to the broker is lost")
 
 
-class Passage:
-    """Messages on their way over one connection."""
+class EventPublisher:
+    """Publishes pages of events over one connection."""
 
     def __init__(
         self,
@@ -161,31 +161,3 @@ class Passage:
         finally:
             losing.cancel()
         return None
-
-
-def created_at(info: StreamInfo) -> str:
-    return info.created.isoformat() if info.created else ""
-
-
-async def last_position(js: JetStreamContext, info: StreamInfo) -> int | None:
-    """Position of a stream's last event; None when it holds none."""
-    first, last = info.state.first_seq, info.state.last_seq
-    assert info.config.name is not None
-    if not info.state.messages:
-        return None
-    # Somebody else's messages at its end are passed over.
-    for sequence in range(last, max(first - 1, last - _LOOK_BACK), -1):
-        position = await position_at(js, info.config.name, sequence)
-        if position is not None:
-            return position
-    return None
-
-
-async def position_at(js: JetStreamContext, stream: str, sequence: int) -> int | None:
-    """Position of the event that stands at a sequence of the stream; None where there is none."""
-    try:
-        message = await js.get_msg(stream, seq=sequence)
-    except nats.js.errors.NotFoundError:
-        return None
-    text = str(dict(message.headers or {}).get("Nats-Msg-Id", ""))
-    return int(text) if text.isdecimal() else None

@@ -1,4 +1,4 @@
-"""What consumers set aside: listed, sent again in order, or dropped, by an operator who looked.
+"""The operator's side of parked messages: they are listed, sent again in order, or dropped.
 
 Sending again puts a message where its consumer finds it and then takes it out of the parking place. A crash
 between the two leaves it in both; the consumer that handles it takes it out then, and a second call sends it under
@@ -27,7 +27,8 @@ from .broker import BrokerSettings, jetstream, translated
 from .cloudevents import Place
 from .database import Database
 from .pages import EVENT_COLUMNS
-from .parking import BEHIND, TASK_ID
+from .stored_messages import delete_message, next_message
+from .unhandled import BEHIND, TASK_ID
 
 Line = tuple[str, str] | None
 PAGE_LIMIT = 500
@@ -113,14 +114,6 @@ class Resent:
     left: dict[int, str] = field(default_factory=dict[int, str])
     """Messages that stay, by id, and why: ``event_not_in_log``, ``unreadable``, ``consumer_unknown`` or
     ``earlier_one_stays``."""
-
-
-async def next_message(js: JetStreamContext, stream: str, subject: str, sequence: int) -> RawStreamMsg | None:
-    """The first message of a subject from a sequence on; None when there is none. Raises the client's errors."""
-    try:
-        return await js.get_msg(stream, seq=sequence, subject=subject, next=True)
-    except nats.js.errors.NotFoundError:
-        return None
 
 
 async def parked_counts(js: JetStreamContext, settings: BrokerSettings) -> dict[str, int]:
@@ -310,15 +303,3 @@ def _consumer(name: str | None) -> str:
 def _demand_limit(limit: int) -> None:
     if not 1 <= limit <= PAGE_LIMIT:
         raise InvalidInput("limit", f"must be 1 to {PAGE_LIMIT}")
-
-
-async def delete_message(js: JetStreamContext, stream: str, sequence: int) -> None:
-    """Delete a message of a stream; one that is gone already is fine. Raises the client's errors."""
-    try:
-        await js.delete_msg(stream, sequence)
-    except nats.js.errors.NotFoundError:
-        pass
-    except nats.js.errors.APIError as error:
-        # What the server says of a message that was deleted before.
-        if error.err_code not in (10057, 10043):
-            raise
