@@ -3,17 +3,17 @@
 One writer task gathers what waits and calls ``lethelog.append``. Two units that touch the same stream, claim or
 command key never share a call; the later one waits for the next. A lone caller waits for nobody.
 
-One call is in the database at a time, and meanwhile the callers of the one before make their next units: the answers
-of a call are given once the next call is on its way, or, where nobody waits, half of them before it.
+One call is in the database at a time, and meanwhile the callers of the one before make their next units: the
+answers of a call are given once the next call is on its way, or, where nobody waits, half of them before it.
 """
 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 import psycopg
@@ -27,7 +27,7 @@ UNITS_PER_CALL = 500
 QUEUE_LIMIT = 10_000
 """Units that may wait; more are refused at once instead of piling up."""
 ANSWERS_AT_ONCE = 16
-"""Callers fewer than twice these are answered together: two calls would cost more than they save by overlapping."""
+"""Fewer than twice these are answered together: two calls cost more than is won by their overlapping."""
 ATTEMPTS = 4
 """How often a call is tried when the connection fails; command keys make a second try safe."""
 
@@ -64,20 +64,20 @@ class PreparedUnit:
     def event_ids(self) -> list[UUID]:
         return [row[3] for row in self.events]
 
-    def touches(self) -> set[Hashable]:
-        """What must not be touched twice in one call.
+    def touches(self) -> list[int | bytes]:
+        """What must not be touched twice in one call: numbers of ids, and digests.
 
         Without tenant and kind: should two of them share an id or a digest, one waits for the next call.
         """
-        touched: set[Hashable] = {row[0] for row in self.events}
-        touched.update([claim[1] for claim in self.claims])
-        touched.add(self.command.digest)
-        touched.update([kept.key_id for kept in self.keys])
-        return touched
+        return [
+            self.command.digest,
+            *[row[0].int for row in self.events],
+            *[claim[1] for claim in self.claims],
+            *[kept.key_id.int for kept in self.keys],
+        ]
 
 
-@dataclass(frozen=True, slots=True)
-class UnitResult:
+class UnitResult(NamedTuple):
     """One row of ``lethelog.append``."""
 
     outcome: str
@@ -106,7 +106,7 @@ class AppendQueue:
 
     def __init__(self, database: Database, *, function: str = "lethelog.append") -> None:
         self._database = database
-        self._statement = call_statement(function)
+        self._statement = call_statement(function).encode()
         self._waiting: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
@@ -166,13 +166,13 @@ class AppendQueue:
             return [self._waiting.popleft()]
         batch: list[_Waiting] = []
         held: list[_Waiting] = []
-        touched: set[Hashable] = set()
+        touched: set[int | bytes] = set()
         while self._waiting and len(batch) < UNITS_PER_CALL:
             waiting = self._waiting.popleft()
             touches = waiting.unit.touches()
             # A held one marks its keys too, so that a third does not overtake it.
             (batch if touched.isdisjoint(touches) else held).append(waiting)
-            touched |= touches
+            touched.update(touches)
         self._waiting.extendleft(reversed(held))
         return batch
 
@@ -220,9 +220,8 @@ class AppendQueue:
     async def _call(self, batch: list[_Waiting]) -> None:
         if self._connection is None:
             self._connection = await self._database.connect()
-        cursor = await self._connection.execute(
-            self._statement, unit_arrays([w.unit for w in batch]), prepare=True
-        )
+        cursor = self._connection.cursor(binary=True)
+        await cursor.execute(self._statement, unit_arrays([w.unit for w in batch]), prepare=True)
         for unit, outcome, position, at, detail, subject in await cursor.fetchall():
             number: int = unit
             waiting = batch[number - 1]

@@ -4,11 +4,11 @@ A *unit* is one command's events, claims, command key and new data keys: all of 
 Concurrent units share one durable commit; each caller gets its own outcome.
 """
 
-import uuid
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from ..domain.events import Event
@@ -23,9 +23,11 @@ from .payloads import Envelope, RecordedEvent
 from .portions import portions, uncollected
 from .vault import DataKeys, Vault, WrappedKey
 
+FEW_EVENTS = 10
+"""A unit of no more is made without a word to the garbage collector."""
 
-@dataclass(frozen=True, slots=True)
-class NewEvent:
+
+class NewEvent(NamedTuple):
     """An event on its way into the log, at the version its stream will have with it."""
 
     stream: UUID
@@ -33,8 +35,7 @@ class NewEvent:
     event: Event
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """A rule that spans streams, as compare-and-set: held by ``held_by`` now, by ``holder`` afterwards.
 
     None means nobody: (None, s) takes, (s, None) releases, (a, b) hands over, (None, None) only demands.
@@ -46,8 +47,7 @@ class Claim:
     holder: UUID | None
 
 
-@dataclass(frozen=True, slots=True)
-class CommandKey:
+class CommandKey(NamedTuple):
     """Makes a command idempotent: ``digest`` is of the client's key, ``hash`` of the command itself."""
 
     digest: bytes
@@ -56,7 +56,7 @@ class CommandKey:
     @classmethod
     def fresh(cls) -> "CommandKey":
         """For a command without a key of its own: still lets an ambiguous commit be recognised."""
-        return cls(uuid.uuid4().bytes, b"")
+        return cls(os.urandom(16), b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,34 +293,39 @@ class Log:
         return decoded
 
     async def _prepare(self, unit: Unit) -> tuple[PreparedUnit, dict[UUID, bytes]]:
-        fresh: dict[UUID, bytes] = {}
-        wrapped: list[WrappedKey] = []
-        for key_id in unit.new_keys:
-            fresh[key_id], kept = await self._vault.new_data_key(unit.tenant, key_id)
-            wrapped.append(kept)
+        fresh, wrapped = await self._vault.new_data_keys(unit.tenant, unit.new_keys) if unit.new_keys else ({}, [])
         sealed = [payloads.sealed_under(new.event, new.stream) for new in unit.events]
         needed = {key_id for groups in sealed for key_id in groups if key_id not in fresh}
         known = await self._vault.data_keys(unit.tenant, needed) if needed else DataKeys()
         known.usable.update(fresh)
-        envelope = payloads.envelope_text(unit.envelope)
-        prepared = PreparedUnit(tenant=unit.tenant, subject=unit.subject, command=unit.command, keys=wrapped)
-        for new, groups in zip(unit.events, sealed, strict=True):
-            body = payloads.assemble(
-                new.event,
-                envelope,
-                groups,
-                tenant=unit.tenant,
-                stream=new.stream,
-                version=new.version,
-                key_of=known.get,
-            )
-            prepared.add_event(new.stream, new.version, new.event.NAME, new_id(), body)
-        for claim in unit.claims:
-            prepared.add_claim(claim.kind, claim.digest, claim.held_by, claim.holder)
-        return prepared, fresh
+        if len(unit.events) <= FEW_EVENTS:
+            return _assembled(unit, wrapped, sealed, known), fresh
+        with uncollected():
+            return _assembled(unit, wrapped, sealed, known), fresh
 
 
 _NO_KEYS = DataKeys()
+
+
+def _assembled(
+    unit: Unit, wrapped: Sequence[WrappedKey], sealed: Sequence[Mapping[UUID, set[str]]], keys: DataKeys
+) -> PreparedUnit:
+    prepared = PreparedUnit(tenant=unit.tenant, subject=unit.subject, command=unit.command, keys=wrapped)
+    envelope = payloads.envelope_json(unit.envelope)
+    for new, groups in zip(unit.events, sealed, strict=True):
+        body = payloads.assemble(
+            new.event,
+            envelope,
+            groups,
+            tenant=unit.tenant,
+            stream=new.stream,
+            version=new.version,
+            key_of=keys.get,
+        )
+        prepared.add_event(new.stream, new.version, new.event.NAME, new_id(), body)
+    for claim in unit.claims:
+        prepared.add_claim(claim.kind, claim.digest, claim.held_by, claim.holder)
+    return prepared
 
 
 def _take_apart(body: bytes, *, carry_broken: bool) -> payloads.Body | Exception:

@@ -37,10 +37,28 @@ def new_key() -> bytes:
     return os.urandom(KEY_BYTES)
 
 
+def new_keys(number: int) -> list[bytes]:
+    """So many of them, by one call of the operating system."""
+    drawn = os.urandom(KEY_BYTES * number)
+    return [drawn[at : at + KEY_BYTES] for at in range(0, len(drawn), KEY_BYTES)]
+
+
 def seal(key: bytes, text: bytes, bound_to: bytes) -> bytes:
     """Encrypt and authenticate ``text``; ``bound_to`` must be given again to open it."""
-    nonce = os.urandom(_NONCE)
-    return nonce + AESGCM(key).encrypt(nonce, text, bound_to)
+    return Sealer(key).seal(text, bound_to)
+
+
+class Sealer:
+    """`seal` under one key, for many texts."""
+
+    __slots__ = ("_encrypt",)
+
+    def __init__(self, key: bytes) -> None:
+        self._encrypt = AESGCM(key).encrypt
+
+    def seal(self, text: bytes, bound_to: bytes) -> bytes:
+        nonce = os.urandom(_NONCE)
+        return nonce + self._encrypt(nonce, text, bound_to)
 
 
 def unseal(key: bytes, sealed: bytes, bound_to: bytes) -> bytes:

@@ -6,9 +6,10 @@ tombstone, never as an error. Erasing and a vault of its own database come later
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from . import sealing
@@ -23,8 +24,7 @@ CACHED_KEYS = 10_000
 """Data keys kept in memory per process; least recently used ones go first."""
 
 
-@dataclass(frozen=True, slots=True)
-class WrappedKey:
+class WrappedKey(NamedTuple):
     """A new data key on its way into the vault, with the append that first uses it."""
 
     key_id: UUID
@@ -57,7 +57,9 @@ class Vault:
         self._database = database
         self.keyring = keyring
         self._tenants: dict[UUID, bytes] = {}
-        self._keys: OrderedDict[tuple[UUID, UUID], bytes] = OrderedDict()
+        self._purposes: dict[tuple[UUID, str], bytes] = {}
+        # By numbers of tenant and key: the hash of a UUID is computed in Python.
+        self._keys: OrderedDict[tuple[int, int], bytes] = OrderedDict()
 
     async def tenant_key(self, tenant: UUID) -> bytes:
         """The tenant's key, made at first use."""
@@ -69,18 +71,25 @@ class Vault:
 
     async def purpose_key(self, tenant: UUID, purpose: str) -> bytes:
         """A key derived from the tenant's for one purpose, such as ``claims`` or ``directory-name``."""
-        return sealing.derive(await self.tenant_key(tenant), purpose)
+        known = self._purposes.get((tenant, purpose))
+        if known is None:
+            known = sealing.derive(await self.tenant_key(tenant), purpose)
+            self._purposes[(tenant, purpose)] = known
+        return known
 
-    async def new_data_key(self, tenant: UUID, key_id: UUID) -> tuple[bytes, WrappedKey]:
-        """A fresh data key, and its wrapped form, which the append stores in the same transaction."""
-        key = sealing.new_key()
-        wrapped = sealing.seal(await self.tenant_key(tenant), key, _binding(tenant, key_id))
-        return key, WrappedKey(key_id, wrapped)
+    async def new_data_keys(
+        self, tenant: UUID, ids: Collection[UUID]
+    ) -> tuple[dict[UUID, bytes], list[WrappedKey]]:
+        """Fresh data keys, and their wrapped form, which the append stores in the same transaction."""
+        wrap = sealing.Sealer(await self.tenant_key(tenant)).seal
+        keys = dict(zip(ids, sealing.new_keys(len(ids)), strict=True))
+        return keys, [WrappedKey(key_id, wrap(key, _binding(tenant, key_id))) for key_id, key in keys.items()]
 
     def remember(self, tenant: UUID, key_id: UUID, key: bytes) -> None:
         """Cache a key whose append succeeded."""
-        self._keys[(tenant, key_id)] = key
-        self._keys.move_to_end((tenant, key_id))
+        place = (tenant.int, key_id.int)
+        self._keys[place] = key
+        self._keys.move_to_end(place)
         while len(self._keys) > CACHED_KEYS:
             self._keys.popitem(last=False)
 
@@ -92,11 +101,12 @@ class Vault:
         found = DataKeys()
         missing: list[UUID] = []
         for key_id in ids:
-            cached = self._keys.get((tenant, key_id))
+            place = (tenant.int, key_id.int)
+            cached = self._keys.get(place)
             if cached is None:
                 missing.append(key_id)
             else:
-                self._keys.move_to_end((tenant, key_id))
+                self._keys.move_to_end(place)
                 found.usable[key_id] = cached
         if missing:
             unwrapping = await self._unwrapping_key(tenant)
@@ -125,6 +135,7 @@ class Vault:
         """Drop every key this process remembers."""
         self._keys.clear()
         self._tenants.clear()
+        self._purposes.clear()
 
     async def rewrap_tenant_keys(self, report: Callable[[int, int], None]) -> int:
         """Wrap every tenant's key under the newest master key; returns how many were not yet.
