@@ -129,8 +129,8 @@ async def _verify(url: str) -> tuple[int, float]:
 
 
 _CHAIN = {
-    ("sha256(int8send(n.p)", "|| n.body)"): "''::bytea",
-    ("sha256(before || string_agg", "order by g.p))"): "before",
+    ("sha256(int8send(base + x.o)", "|| x.body)"): "''::bytea",
+    ("sha256(before || string_agg", "order by s.position))"): "before",
     ("insert into lethelog.roots", ";"): "",
 }
 """What makes the chain in the append function, from its beginning to its end, and what stands there without it."""

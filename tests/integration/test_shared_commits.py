@@ -245,3 +245,74 @@ async def test_two_processes_worth_of_queues_append_at_once_and_positions_stay_g
     outcomes = await asyncio.gather(*(one.append(unit(uuid4())) for _ in range(100) for one in (log, other)))
     await other.close()
     assert sorted(one.position for one in outcomes) == list(range(1, 201))
+
+
+async def test_half_of_the_callers_of_a_commit_are_at_the_next_one_before_the_others_are_answered(log, held):
+    """So that the next units are made while the database stores: all at once would wait for one and then the other."""
+    queue, original = log._queue, log._queue._call
+    answered: list[Appended] = []
+    calls: list[tuple[int, int]] = []
+    again: list[HeldCommit] = []
+
+    async def twice() -> list[Appended]:
+        answered.append(await log.append(unit(uuid4())))
+        return [answered[-1], await log.append(unit(uuid4()))]
+
+    async def hold_the_second(batch):
+        calls.append((len(batch), len(answered)))
+        if len(calls) == 2:
+            again.append(HeldCommit(log._database.url))
+        await original(batch)
+
+    first = asyncio.create_task(log.append(unit(uuid4())))
+    await held.is_waited_for()
+    callers = [asyncio.create_task(twice()) for _ in range(40)]
+    await queued(log, 40)
+    queue._call = hold_the_second
+    held.release()
+    while not again:
+        await asyncio.sleep(0)
+    await again[0].is_waited_for()
+    await queued(log, 20)
+    assert len(answered) == 40, "the others of the first commit are answered while the next one is held"
+    again[0].release()
+    outcomes = [one for both in await asyncio.gather(*callers) for one in both]
+    assert sorted(one.position for one in outcomes) == list(range(2, 82))
+    assert isinstance(await first, Appended)
+    assert calls == [(40, 0), (20, 20), (20, 40)]
+    again[0].close()
+
+
+async def test_a_conflict_in_one_half_leaves_the_other_as_it_is(log, held):
+    """Each of forty callers goes on in its own stream, the last time from a version that is no longer there."""
+    streams = [uuid4() for _ in range(40)]
+
+    async def remember_and_reaffirm(stream: UUID) -> list[object]:
+        remembered = await log.append(unit(stream))
+        return [remembered, await log.append(unit(stream, 2)), await log.append(unit(stream, 2))]
+
+    first = asyncio.create_task(log.append(unit(uuid4())))
+    await held.is_waited_for()
+    callers = [asyncio.create_task(remember_and_reaffirm(stream)) for stream in streams]
+    await queued(log, 40)
+    held.release()
+    await first
+    for stream, outcomes in zip(streams, await asyncio.gather(*callers), strict=True):
+        assert [type(one) for one in outcomes] == [Appended, Appended, VersionMoved]
+        assert outcomes[2] == VersionMoved(stream, 2)
+        stored = await log.read_stream(TENANT, stream)
+        assert [one.position for one in stored] == [one.position for one in outcomes[:2]]
+
+
+async def test_who_is_stored_is_answered_also_when_the_writer_is_ended_between_the_two_halves(log, held):
+    first = asyncio.create_task(log.append(unit(uuid4())))
+    await held.is_waited_for()
+    callers = [asyncio.create_task(log.append(unit(uuid4()))) for _ in range(40)]
+    await queued(log, 40)
+    callers[0].add_done_callback(lambda _: log._queue._writer.cancel())
+    held.release()
+    outcomes = await asyncio.gather(first, *callers)
+    assert sorted(one.position for one in outcomes) == list(range(1, 42))
+    with contextlib.suppress(asyncio.CancelledError):
+        await log._queue._writer
+    await log._queue.open()
