@@ -4,10 +4,12 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
+import numpy as np
 import psycopg
 import pytest
 from lethelog.domain.errors import InvalidInput, NotCaughtUp, NotFound
 from lethelog.domain.events import MemoryPinned
+from lethelog.domain.ranking import Weights
 from lethelog.handlers import as_of as handlers_as_of
 from lethelog.handlers import explaining as handlers_explaining
 from lethelog.handlers import reviewing as handlers_reviewing
@@ -498,6 +500,8 @@ async def test_a_search_of_the_past_by_the_indexes_finds_what_comparing_everythi
     from lethelog.projections.as_of import AsOf
     from lethelog.projections.filters import MemoryFilter
     from lethelog.projections.generations import read_models
+    from lethelog.projections.half_vector import HalfVector
+    from lethelog.projections.legs import Asked
     from lethelog.projections.search import Search
     from lethelog.streams.database import Database
 
@@ -529,24 +533,20 @@ async def test_a_search_of_the_past_by_the_indexes_finds_what_comparing_everythi
     found_by_index = await indexed.search(query, matching, 10)
     assert [(hit.row, hit.score) for hit in found_by_index] == [(hit.row, hit.score) for hit in exact]
     assert len(exact) == 10 and {hit.row.archived for hit in exact} == {False}
+    vector = HalfVector(np.full(world.engine.embedder.dimensions, 0.1, np.float32))
+    both = frozenset({"live_memory", "memory_past"})
+    words, vectors = Weights(vector=0.0, topic=0.0), Weights(text=0.0, topic=0.0)
     async with read_models(planned) as connection:
-        original = connection.execute
-
-        async def explained(statement: str, values=None, **more):
-            if statement.lstrip().startswith(("select memory_id", "with q")):
-                plan = await original("explain " + statement, values)
-                said.append("\n".join(line for (line,) in await plan.fetchall()))
-            return await original(statement, values, **more)
-
-        connection.execute = explained
-        await indexed._text_leg(connection, "xylophone", matching, 50)
-        vector = "[" + ",".join(["0.1"] * world.engine.embedder.dimensions) + "]"
-        await indexed._vector_leg(connection, vector, matching, 50)
-        connection.execute = original
+        for asked in (
+            Asked("xylophone", None, world.engine.embedder.model, matching, 50, words),
+            Asked("xylophone", vector, world.engine.embedder.model, matching, 50, vectors, both),
+        ):
+            plan = await connection.execute(f"explain {asked.statement()}", asked.values())
+            said.append("\n".join(line for (line,) in await plan.fetchall()))
     await planned.close()
     for plan, indexes in zip(
         said,
-        (("live_memory_lexemes", "memory_past_lexemes"), ("live_memory_vectors",), ("memory_past_vectors",)),
+        (("live_memory_lexemes", "memory_past_lexemes"), ("live_memory_vectors", "memory_past_vectors")),
         strict=True,
     ):
         assert all(index in plan for index in indexes), plan
