@@ -15,7 +15,7 @@ from ..domain.ranking import Weights
 from .filters import MemoryFilter
 from .half_vector import HalfVector
 
-HNSW_EF_PER_CANDIDATE = 3
+HNSW_EF_PER_CANDIDATE = 4
 """A filter under which the index is asked keeps a quarter of the table or more; what lacks is scanned on for."""
 HNSW_MAX_SCAN_TUPLES = 200_000
 _NAMED = "named"

@@ -69,7 +69,7 @@ class Search:
         """The best ``limit`` memories, score descending, then id ascending."""
         asked = Asked(
             query=query,
-            vector=await asyncio.to_thread(self._vector, query) if weights.vector else None,
+            vector=await self._vector(query) if weights.vector else None,
             model=self._embedder.model,
             matching=matching,
             pool=ranking.pool_size(limit),
@@ -92,8 +92,10 @@ class Search:
     def _reading(self, settings: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
         return read_at_once(self._database, scratch=self._scratch, settings=settings)
 
-    def _vector(self, query: str) -> HalfVector:
-        return HalfVector(self._embedder.embed([query])[0])
+    async def _vector(self, query: str) -> HalfVector:
+        embed = self._embedder.embed
+        [vector] = embed([query]) if self._embedder.quick else await asyncio.to_thread(embed, [query])
+        return HalfVector(vector)
 
     async def _indexed(self, matching: MemoryFilter) -> frozenset[str]:
         """The tables whose vectors to ask the index for."""

@@ -31,6 +31,7 @@ class Clusters(Embedder):
 
     model = "clusters@1"
     dimensions = DIMENSIONS
+    quick = True
 
     def __init__(self) -> None:
         self._centres = np.random.default_rng(7).standard_normal((CLUSTERS, DIMENSIONS)).astype(np.float32)

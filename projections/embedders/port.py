@@ -27,12 +27,15 @@ class Embedder(ABC):
             their version, and the version of each rule on the way from a text to its vector. A stored vector of
             another ``model`` is not comparable and has to be computed anew.
         dimensions: length of every vector.
+        quick: a question is embedded in less time than handing it to a worker thread takes, some 0.1 ms, and the
+            longest one in about a millisecond; it is then embedded in place.
 
-    An embedder is synchronous and is called from worker threads, several at a time.
+    An embedder is synchronous; one that is not quick is called from worker threads, several at a time.
     """
 
     model: str
     dimensions: int
+    quick: bool = False
 
     @abstractmethod
     def embed(self, texts: Sequence[str]) -> Vectors:

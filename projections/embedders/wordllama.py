@@ -42,6 +42,8 @@ class WordLlamaEmbedder(Embedder):
     the meaningless vectors of single bytes would pull it; ``character_hashing`` blends them in.
     """
 
+    quick = True
+
     def __init__(self) -> None:
         folder = _folder()
         weights = folder / "weights" / "l2_supercat_256.safetensors"

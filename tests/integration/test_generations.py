@@ -111,6 +111,8 @@ async def test_a_read_of_models_that_were_never_built_says_so(world, database_ur
         connection.execute("drop schema lethelog_views cascade")
     with pytest.raises(Unavailable, match="lethelog doctor"):
         await world.reading.list(world.caller, {})
+    with pytest.raises(Unavailable, match="lethelog doctor"):
+        await world.reading.search(world.caller, {"query": "deploys"})
 
 
 async def test_a_scratch_copy_is_read_by_its_name_and_only_there(world):

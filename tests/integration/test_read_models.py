@@ -300,6 +300,33 @@ async def test_a_small_tenant_in_a_large_table_is_searched_exactly(world):
     assert await world.search("lonely note") == [first]
 
 
+async def test_the_planner_is_asked_how_many_rows_there_are_once_in_some_seconds(world, monkeypatch):
+    from lethelog.projections import estimates
+    from lethelog.streams.database import Connection
+
+    memory_id = await world.remember("Deploys go to Fly")
+    other = await world.another_caller()
+    assert await world.search("deploys") == [memory_id]
+    asked: list[str] = []
+    original = Connection.execute
+
+    async def noted(connection, statement, *values, **more):
+        if statement.startswith("explain"):
+            asked.append(statement)
+        return await original(connection, statement, *values, **more)
+
+    monkeypatch.setattr(Connection, "execute", noted)
+    assert await world.search("deploys", status="active") == [memory_id]
+    assert not asked, "a filter keeps no more than its tenant has"
+    assert (await world.reading.search(other, {"query": "deploys"})).hits == ()
+    assert len(asked) == 1
+    monkeypatch.setattr(estimates, "BELIEVED_SECONDS", 0.0)
+    third = await world.another_caller()
+    for times in (2, 3):
+        assert (await world.reading.search(third, {"query": "deploys"})).hits == ()
+        assert len(asked) == times
+
+
 async def test_f44_a_body_that_cannot_be_read_stalls_the_views_that_want_it_and_says_where(world, database_url):
     """One damaged row of any tenant is named and waited for; it neither ends the runner nor is it skipped."""
     good = await world.remember("a good one")
