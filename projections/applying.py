@@ -118,7 +118,7 @@ class Applier:
         for event in events:
             if not self._concerns(event):
                 continue
-            if (event.tenant, event.stream) in self._parked:
+            if self._parked and (event.tenant, event.stream) in self._parked:
                 aside.append(event)
                 continue
             check(event)

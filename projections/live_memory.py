@@ -25,8 +25,8 @@ from .generations import HOME, read_models
 from .memory_columns import COLUMNS, NULL, copy_row, text_field, vector_field
 from .memory_past import (
     STAGED,
+    Held,
     Key,
-    State,
     add_staged_past,
     create_past,
     end_present_states,
@@ -117,25 +117,25 @@ class LiveMemory:
 
     async def prepare(self, page: Sequence[RecordedEvent]) -> Prepared:
         by_memory = by_memories(page)
-        before = await self._read_beginnings(by_memory, page[0].position)
-        states: dict[Key, list[State]] = {}
-        async for portion in portions(list(by_memory.items())):
+        first = page[0].position
+        before = await self._read_beginnings(by_memory, first)
+        told: list[Held] = []
+        async for portion in portions(by_memory):
             with uncollected():
                 for key, events in portion:
-                    folded = fold_states([*before.get(key, ()), *events], evolve)
-                    states[key] = [
-                        (state, one.position) for one, state in folded if one.position >= page[0].position
-                    ]
-        kept, gone = parted(states)
-        vectors = await self._embed([(key, held[-1][0]) for key, held in kept.items() if held[0][0].version == 1])
+                    earlier = before.get(key) if before and events[0].version > 1 else None
+                    folded = fold_states([*earlier, *events] if earlier else events, evolve)
+                    told.append((key, [(state, one.position) for one, state in folded if one.position >= first]))
+        kept, gone = parted(told)
+        vectors = await self._embed([(key, held[-1][0]) for key, held in kept if held[0][0].version == 1])
         return await self.prepared(kept, gone, vectors)
 
     async def prepared(
-        self, kept: Mapping[Key, Sequence[State]], gone: list[Key], vectors: Mapping[Key, Sequence[float]]
+        self, kept: Sequence[Held], gone: list[Key], vectors: Mapping[Key, Sequence[float]]
     ) -> Prepared:
         """What `apply` writes: new states of memories, in order, and memories that go."""
         present, past = await self._rows(kept, vectors, NULL)
-        ended = {key: held[0][1] for key, held in kept.items() if held[0][0].version > 1}
+        ended = {key: held[0][1] for key, held in kept if held[0][0].version > 1}
         return Prepared(present, past, ended, gone)
 
     async def apply(
@@ -152,19 +152,20 @@ class LiveMemory:
             await self._delete(connection, schema, prepared.cleared)
 
     async def _rows(
-        self, states: Mapping[Key, Sequence[State]], vectors: Mapping[Key, Sequence[float]], *further: bytes
+        self, told: Sequence[Held], vectors: Mapping[Key, Sequence[float]], *further: bytes
     ) -> tuple[list[bytes], list[bytes]]:
         """(the last state of each memory with its vector and ``further`` fields, all earlier ones), to copy."""
         model = text_field(self._embedder.model)
         present: list[bytes] = []
         past: list[bytes] = []
-        async for portion in portions(list(states.items())):
+        async for portion in portions(told):
             with uncollected():
                 for key, held in portion:
-                    vector = vectors.get(key)
+                    vector = vectors.get(key) if vectors else None
                     embedded = (NULL, NULL) if vector is None else (vector_field(vector), model)
                     present.append(copy_row(key[0], *held[-1], *embedded, *further))
-                    past += past_rows(key[0], held)
+                    if len(held) > 1:
+                        past += past_rows(key[0], held)
         return present, past
 
     async def _delete(self, connection: Connection, schema: str, keys: Sequence[Key]) -> None:
@@ -216,11 +217,11 @@ class LiveMemory:
         return len(rows)
 
     async def _read_beginnings(
-        self, by_memory: dict[Key, list[RecordedEvent]], before: int
+        self, by_memory: Sequence[tuple[Key, list[RecordedEvent]]], before: int
     ) -> dict[Key, list[RecordedEvent]]:
         """Earlier events of memories whose first event is not in the page."""
         wanted: dict[UUID, list[UUID]] = {}
-        for (tenant, stream), events in by_memory.items():
+        for (tenant, stream), events in by_memory:
             if events[0].version > 1:
                 wanted.setdefault(tenant, []).append(stream)
         found: dict[Key, list[RecordedEvent]] = {}
@@ -246,18 +247,29 @@ class LiveMemory:
         return {key: vector for (key, _), vector in zip(readable, vectors, strict=True)}
 
 
-def by_memories(page: Sequence[RecordedEvent]) -> dict[Key, list[RecordedEvent]]:
+def by_memories(page: Sequence[RecordedEvent]) -> list[tuple[Key, list[RecordedEvent]]]:
     """A page's events by the memory that they are about."""
-    found: dict[Key, list[RecordedEvent]] = {}
+    found: dict[tuple[int, int], tuple[Key, list[RecordedEvent]]] = {}
     for event in page:
-        found.setdefault((event.tenant, event.stream), []).append(event)
-    return found
+        key = (event.tenant, event.stream)
+        number = numbered(key)
+        one = found.get(number)
+        if one is None:
+            found[number] = (key, [event])
+        else:
+            one[1].append(event)
+    return list(found.values())
 
 
-def parted(states: Mapping[Key, list[State]]) -> tuple[dict[Key, list[State]], list[Key]]:
+def numbered(key: Key) -> tuple[int, int]:
+    """A key as numbers: the hash of a UUID is computed in Python, each time that it is looked for."""
+    return key[0].int, key[1].int
+
+
+def parted(told: Sequence[Held]) -> tuple[list[Held], list[Key]]:
     """(memories that can be read, memories whose key is destroyed)."""
-    kept = {key: held for key, held in states.items() if held[-1][0].content is not None}
-    return kept, [key for key in states if key not in kept]
+    kept = [one for one in told if one[1][-1][0].content is not None]
+    return kept, [key for key, held in told if held[-1][0].content is None]
 
 
 def vector_literal(vector: Sequence[float]) -> str:

@@ -14,9 +14,9 @@ from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
 from ..streams.portions import portions, uncollected
 from .embedders import Embedder
-from .live_memory import LiveMemory, Prepared, by_memories, parted
+from .live_memory import LiveMemory, Prepared, by_memories, numbered, parted
 from .memory_columns import copied, copy_statement
-from .memory_past import Key, State, add_staged_past, stage
+from .memory_past import Held, Key, State, add_staged_past, stage
 
 KEPT = 50_000
 """Memories that are not final yet, in this process at once."""
@@ -29,26 +29,25 @@ class LiveMemoryLoading(LiveMemory):
         super().__init__(log, embedder)
         self._start = start
         self._target = target
-        self._states: dict[Key, list[State]] = {}
+        self._states: dict[tuple[int, int], list[State]] = {}
 
     async def prepare(self, page: Sequence[RecordedEvent]) -> Prepared:
         by_memory = by_memories(page)
         await self._bring_beginnings(by_memory, page[0].position)
-        async for portion in portions(list(by_memory.items())):
+        async for portion in portions(by_memory):
             with uncollected():
                 for key, events in portion:
                     self._add_states(key, events)
-        final: dict[Key, list[State]] = {}
-        last = [events[-1] for events in by_memory.values()]
-        for event in await self._log.last_of_their_streams(last, self._target):
-            key = (event.tenant, event.stream)
-            final[key] = self._states.pop(key)
+        last = await self._log.last_of_their_streams(page[0].position, page[-1].position, self._target)
+        final: list[Held] = [
+            (key, self._states.pop(numbered(key))) for key, events in by_memory if events[-1].position in last
+        ]
         while len(self._states) > KEPT:
             del self._states[next(iter(self._states))]
         kept, _ = parted(final)
-        vectors = await self._embed([(key, held[-1][0]) for key, held in kept.items()])
+        vectors = await self._embed([(key, held[-1][0]) for key, held in kept])
         present, past = await self._rows(kept, vectors)
-        return Prepared(present, past, {}, list(final))
+        return Prepared(present, past, {}, [key for key, _ in final])
 
     async def apply(
         self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: Prepared
@@ -64,12 +63,12 @@ class LiveMemoryLoading(LiveMemory):
             await stage(connection, prepared.past)
             await add_staged_past(connection, schema)
 
-    async def _bring_beginnings(self, by_memory: dict[Key, list[RecordedEvent]], before: int) -> None:
-        missing = {key: events for key, events in by_memory.items() if key not in self._states}
+    async def _bring_beginnings(self, by_memory: Sequence[tuple[Key, list[RecordedEvent]]], before: int) -> None:
+        missing = [one for one in by_memory if one[1][0].version > 1 and numbered(one[0]) not in self._states]
         for key, earlier in (await self._read_beginnings(missing, before)).items():
             self._add_states(key, earlier)
 
     def _add_states(self, key: Key, events: Sequence[RecordedEvent]) -> None:
-        held = self._states.setdefault(key, [])
+        held = self._states.setdefault(numbered(key), [])
         before = held[-1][0] if held else None
         held += [(state, one.position) for one, state in fold_states(events, evolve, before)]

@@ -7,7 +7,7 @@ rows are what a read model's writing consists of.
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter
 from struct import Struct
 from typing import Any
@@ -66,7 +66,9 @@ _FIXED = ("tenant", "memory_id", "version", "state_version", "position")
 _FLAGS = ("core", "pinned", "verified", "archived", "suppressed", "refuted", "quarantined")
 _TIMES = ("occurred_at", "recorded_at", "fresh_at")
 """Columns that are never empty and always of the same length: they stand first in a row, packed in one go."""
-_OTHERS = tuple(name for name in COLUMNS if name not in (*_FIXED, *_FLAGS, *_TIMES))
+_COMMON = ("memory_type", "scope", "topic", "content", "tags", "producer", "trust", "derived_from")
+_SELDOM = tuple(name for name in COLUMNS if name not in (*_FIXED, *_FLAGS, *_TIMES, *_COMMON))
+"""Of most memories all of these are empty."""
 _pack_fixed = Struct("!h i16s i16s iq iq iq" + " i?" * len(_FLAGS) + " iq" * len(_TIMES)).pack
 _LENGTH = Struct("!i").pack
 _BIGINT = Struct("!iq").pack
@@ -77,6 +79,7 @@ _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _END = b"\xff\xff"
 NULL = _LENGTH(-1)
 """A field that holds nothing."""
+_EMPTY_LIST = _LENGTH(3) + b"\1[]"
 
 
 def text_field(value: str) -> bytes:
@@ -110,6 +113,8 @@ def _microseconds(value: datetime) -> int:
 
 
 def _jsonb_field(value: Any) -> bytes:
+    if not value:
+        return _EMPTY_LIST
     encoded = to_json(value)
     return _LENGTH(len(encoded) + 1) + b"\1" + encoded
 
@@ -126,20 +131,39 @@ _FIELD_OF: dict[str, Callable[[Any], bytes]] = {
 }
 _SAID_OTHERWISE: dict[str, Callable[[Any], bytes]] = {
     "metadata": _metadata_field,
-    # Of these there are a few different ones.
+    # Of these there are a few different ones, of scopes as many as somebody thinks of.
+    "scope": lru_cache(1_000)(text_field),
     "memory_type": cache(text_field),
     "producer": cache(text_field),
     "trust": cache(text_field),
 }
-_others = attrgetter(*(f"owners.{name[:-4]}" if name.endswith("_ref") else name for name in _OTHERS))
-_MADE = [
-    (
-        _SAID_OTHERWISE.get(name) or _FIELD_OF[COLUMNS[name].split()[0]],
-        _jsonb_field([]) if name == "tags" else NULL,
-    )
-    for name in _OTHERS
-]
-"""How each of the others is written, and what stands there for None."""
+
+
+def _reading(columns: Sequence[str]) -> Callable[[Memory], tuple[Any, ...]]:
+    return attrgetter(*(f"owners.{name[:-4]}" if name.endswith("_ref") else name for name in columns))
+
+
+def _writing(columns: Sequence[str]) -> list[tuple[Callable[[Any], bytes], bytes]]:
+    """How each is written, and what stands there for None."""
+    return [
+        (
+            _SAID_OTHERWISE.get(name) or _FIELD_OF[COLUMNS[name].split()[0]],
+            _jsonb_field([]) if name == "tags" else NULL,
+        )
+        for name in columns
+    ]
+
+
+_common, _seldom = _reading(_COMMON), _reading(_SELDOM)
+_WRITING_COMMON, _WRITING_SELDOM = _writing(_COMMON), _writing(_SELDOM)
+_NOTHING_SELDOM = (None,) * len(_SELDOM)
+_SELDOM_EMPTY = NULL * len(_SELDOM)
+
+
+def _fields(values: Sequence[Any], writing: Sequence[tuple[Callable[[Any], bytes], bytes]]) -> list[bytes]:
+    return [
+        nothing if value is None else field(value) for (field, nothing), value in zip(writing, values, strict=True)
+    ]
 
 
 def copy_row(tenant: UUID, memory: Memory, position: int, *further: bytes) -> bytes:
@@ -148,23 +172,25 @@ def copy_row(tenant: UUID, memory: Memory, position: int, *further: bytes) -> by
     ``further`` are the fields of further columns, which stand behind those of every memory.
     """
     m = memory
+    occurred_at = _microseconds(m.occurred_at)
+    # Nobody has to count a time twice, and of most memories two are one and the same.
+    fresh_at = occurred_at if m.fresh_at is m.occurred_at else _microseconds(m.fresh_at)
     fixed = _pack_fixed(
         len(COLUMNS) + len(further),
         *(16, tenant.bytes, 16, m.id.bytes, 8, m.version, 8, m.state_version, 8, position),
         *(1, m.core, 1, m.pinned, 1, m.verified),
         *(1, m.archived, 1, m.suppressed, 1, m.refuted, 1, m.quarantined),
-        *(8, _microseconds(m.occurred_at), 8, _microseconds(m.recorded_at), 8, _microseconds(m.fresh_at)),
+        *(8, occurred_at, 8, _microseconds(m.recorded_at), 8, fresh_at),
     )
-    others = [
-        nothing if value is None else field(value)
-        for (field, nothing), value in zip(_MADE, _others(memory), strict=True)
-    ]
-    return b"".join((fixed, *others, *further))
+    common, seldom = _fields(_common(m), _WRITING_COMMON), _seldom(m)
+    if seldom == _NOTHING_SELDOM:
+        return b"".join((fixed, *common, _SELDOM_EMPTY, *further))
+    return b"".join((fixed, *common, *_fields(seldom, _WRITING_SELDOM), *further))
 
 
 def copy_statement(table: str, *further: str) -> bytes:
     """The statement that takes what `copied` gives."""
-    columns = ", ".join((*_FIXED, *_FLAGS, *_TIMES, *_OTHERS, *further))
+    columns = ", ".join((*_FIXED, *_FLAGS, *_TIMES, *_COMMON, *_SELDOM, *further))
     return f"copy {table} ({columns}) from stdin (format binary)".encode()
 
 

@@ -18,6 +18,8 @@ State = tuple[Memory, int]
 """A state of a memory, and the position of the event that led to it."""
 Key = tuple[UUID, UUID]
 """(tenant, memory)."""
+Held = tuple[Key, Sequence[State]]
+"""A memory and states that it went through, in order."""
 
 
 async def create_past(connection: Connection, schema: str, dimensions: int) -> None:

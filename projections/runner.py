@@ -14,6 +14,7 @@ from ..streams.database import Database
 from ..streams.leadership import Leadership
 from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
+from ..streams.portions import seldom_collected
 from ..streams.reader import LogTail
 from .applying import Applier, CannotApply, CannotRead, MovedMeanwhile, Page
 from .generations import HOME, prepare_home
@@ -211,18 +212,20 @@ class ProjectionRunner:
             return await self.position()
 
     async def _write_pages(self, by: Projection, position: int, target: int, size: int, report: Report) -> int:
-        page = await self._next_page(by, position, target, size)
-        while page is not None:
-            following = asyncio.create_task(self._next_page(by, page.end, target, size))
-            try:
-                await self._applier.write(page, position, by)
-            except BaseException:
-                following.cancel()
-                await asyncio.gather(following, return_exceptions=True)
-                raise
-            position = page.end
-            report(position, target)
-            page = await following
+        with seldom_collected() as collect:
+            page = await self._next_page(by, position, target, size)
+            while page is not None:
+                following = asyncio.create_task(self._next_page(by, page.end, target, size))
+                try:
+                    await self._applier.write(page, position, by)
+                except BaseException:
+                    following.cancel()
+                    await asyncio.gather(following, return_exceptions=True)
+                    raise
+                position = page.end
+                report(position, target)
+                page = await following
+                collect()
         return position
 
     async def _next_page(self, by: Projection, position: int, target: int, size: int) -> Page | None:

@@ -14,7 +14,6 @@ from uuid import UUID
 from ..domain.events import Event
 from . import instants, payloads
 from .append import AppendQueue, PreparedUnit
-from .arrays import BigintArray, UuidArray
 from .database import Database
 from .ids import new_id
 from .leadership import Leadership
@@ -191,21 +190,16 @@ class Log:
             rows = await read_rows(connection, after, limit, upto=upto, only=only)
         return await self.decode(rows, carry_broken=True)
 
-    async def last_of_their_streams(self, events: Sequence[RecordedEvent], upto: int) -> list[RecordedEvent]:
-        """Those of these events after which their stream has no other up to a position."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "select x.n from unnest(%s, %s, %s) with ordinality x(t, s, v, n) "
-                "where not exists (select from lethelog.events e where e.tenant = x.t and e.stream = x.s "
-                "and e.version = x.v + 1 and e.position <= %s) order by x.n",
-                (
-                    UuidArray([one.tenant for one in events]),
-                    UuidArray([one.stream for one in events]),
-                    BigintArray([one.version for one in events]),
-                    upto,
-                ),
+    async def last_of_their_streams(self, first: int, last: int, upto: int) -> set[int]:
+        """Positions of the events between two, both included, whose stream has no other behind up to a third."""
+        async with self._database.connection() as connection, connection.cursor(binary=True) as cursor:
+            await cursor.execute(
+                "select e.position from lethelog.events e where e.position between %s and %s and not exists "
+                "(select from lethelog.events n where n.tenant = e.tenant and n.stream = e.stream "
+                "and n.version = e.version + 1 and n.position <= %s)",
+                (first, last, upto),
             )
-            return [events[n - 1] for (n,) in await cursor.fetchall()]
+            return {position for (position,) in await cursor.fetchall()}
 
     def leadership(self, duty: str) -> Leadership:
         """The right to do a duty that only one process at this log may do at a time."""
@@ -274,20 +268,26 @@ class Log:
         Raises what an unreadable body or an unusable key raises, or carries it as a ``broken`` event.
         """
         taken_apart: list[tuple[Sequence[Any], payloads.Body | Exception]] = []
-        wanted: dict[UUID, set[UUID]] = {}
+        # By the number of the tenant: the hash of a UUID is computed in Python.
+        wanted: dict[int, tuple[UUID, dict[int, UUID]]] = {}
         async for portion in portions(list(rows)):
             with uncollected():
                 for row in portion:
                     body = _take_apart(row[7], carry_broken=carry_broken)
                     taken_apart.append((row, body))
                     if isinstance(body, payloads.Body) and body.parts:
-                        wanted.setdefault(row[1], set()).update([key_id for key_id, _ in body.parts])
-        keys = {tenant: await self._vault.data_keys(tenant, ids) for tenant, ids in wanted.items()}
+                        tenant: UUID = row[1]
+                        _, ids = wanted.get(tenant.int) or wanted.setdefault(tenant.int, (tenant, {}))
+                        for key_id, _ in body.parts:
+                            ids[key_id.int] = key_id
+        keys = {
+            number: await self._vault.data_keys(tenant, ids.values()) for number, (tenant, ids) in wanted.items()
+        }
         decoded: list[RecordedEvent] = []
         async for portion in portions(taken_apart):
             with uncollected():
                 decoded += [
-                    _recorded(row, body, keys.get(row[1], _NO_KEYS), carry_broken=carry_broken)
+                    _recorded(row, body, keys.get(row[1].int, _NO_KEYS), carry_broken=carry_broken)
                     for row, body in portion
                 ]
         return decoded

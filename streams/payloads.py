@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, NonNegativeInt, TypeAdapter
@@ -38,16 +38,14 @@ class WrittenByNewer(UnreadableEvent):
     """A payload in a schema that only a newer version knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(NamedTuple):
     """Who did it: kind, and the opaque id of the person, agent or process."""
 
     kind: ActorKind
     id: UUID
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """What every event carries beside its payload (design.md 3)."""
 
     actor: Actor
@@ -61,8 +59,7 @@ class Envelope:
     """Identity of the judge involved."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedEvent:
+class RecordedEvent(NamedTuple):
     """One event as the log gives it back."""
 
     position: int
@@ -173,8 +170,7 @@ class Header:
 _read_header = TypeAdapter(Header).validator.validate_json
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """A body taken apart, not yet opened."""
 
     header: Header
@@ -186,8 +182,10 @@ def split(body: bytes) -> Body:
     if len(body) < 5 or body[0] != FORMAT:
         raise UnreadableEvent("not an event body of a format this version knows")
     end = 5 + int.from_bytes(body[1:5], "big")
-    with _Damage("the header of an event body is damaged"):
+    try:
         header: Header = _read_header(body[5:end])
+    except Exception:
+        raise _damaged("the header of an event body") from None
     parts: list[tuple[UUID, bytes]] = []
     for key_id, length in header.sealed:
         parts.append((key_id, body[end : end + length]))
@@ -197,23 +195,9 @@ def split(body: bytes) -> Body:
     return Body(header, tuple(parts))
 
 
-class _Damage:
-    """Whatever stored bytes do wrong is one error of ours, without a word of what they hold.
-
-    A class, since every event that is read enters it several times.
-    """
-
-    __slots__ = ("_what",)
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, LethelogError):
-            raise UnreadableEvent(f"{self._what}; see: lethelog audit verify") from None
+def _damaged(what: str) -> UnreadableEvent:
+    """Whatever stored bytes do wrong is one error of ours, without a word of what they hold."""
+    return UnreadableEvent(f"{what} is damaged; see: lethelog audit verify")
 
 
 def decode_envelope(body: Body) -> Envelope:
@@ -239,12 +223,17 @@ def decode_event(
     if not _hidden(cls).isdisjoint(fields):
         # A clear field must never stand in for a sealed one: nothing vouches for it.
         raise UnreadableEvent(f"the header of a {name} holds what only its sealed parts may say")
-    with _Damage(f"the payload of a {name} is damaged"):
+    try:
         for key_id, part in body.parts:
             key = key_of(key_id)
             if key is None:
                 continue
             opened = sealing.unseal(key, part, sealing.event_binding(tenant, stream, version, name, key_id))
             fields.update(from_json(opened))
-        fields = upcast(name, schema, fields, present=cls.SCHEMA)
-        return cls.model_validate(fields)
+        if schema < cls.SCHEMA:
+            fields = upcast(name, schema, fields, present=cls.SCHEMA)
+        return cls.__pydantic_validator__.validate_python(fields)
+    except LethelogError:
+        raise
+    except Exception:
+        raise _damaged(f"the payload of a {name}") from None

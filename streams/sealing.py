@@ -63,10 +63,30 @@ class Sealer:
 
 def unseal(key: bytes, sealed: bytes, bound_to: bytes) -> bytes:
     """What was sealed. Raises `SealBroken`."""
-    try:
-        return AESGCM(key).decrypt(sealed[:_NONCE], sealed[_NONCE:], bound_to)
-    except (InvalidTag, ValueError):
-        raise SealBroken("a sealed part does not open under its key") from None
+    return Opener(key).open(sealed, bound_to)
+
+
+class Opener:
+    """`unseal` under one key, for many texts."""
+
+    __slots__ = ("_decrypt",)
+
+    def __init__(self, key: bytes) -> None:
+        try:
+            self._decrypt = AESGCM(key).decrypt
+        except ValueError:
+            raise _broken() from None
+
+    def open(self, sealed: bytes, bound_to: bytes) -> bytes:
+        """What was sealed. Raises `SealBroken`."""
+        try:
+            return self._decrypt(sealed[:_NONCE], sealed[_NONCE:], bound_to)
+        except (InvalidTag, ValueError):
+            raise _broken() from None
+
+
+def _broken() -> SealBroken:
+    return SealBroken("a sealed part does not open under its key")
 
 
 def derive(key: bytes, purpose: str) -> bytes:

@@ -72,13 +72,14 @@ async def fill(engine: Engine, memories: int, say: Callable[[str], None] = lambd
         await _drop_indexes(connection)
         for begin in range(0, memories, _AT_ONCE):
             say(f"writing {memories:,} memories, {begin:,} so far")
-            states = {
-                (tenant, held[0][0].id): held
+            told = [
+                ((tenant, held[0][0].id), held)
                 for held in (_states(positions, chance) for positions in lives[begin : begin + _AT_ONCE])
-            }
-            texts = [held[0][0].content or "" for held in states.values()]
-            vectors = dict(zip(states, engine.embedder.embed(texts).tolist(), strict=True))
-            rows = await engine.live_memory.prepared(states, [], vectors)
+            ]
+            texts = [held[0][0].content or "" for _, held in told]
+            keys = [key for key, _ in told]
+            vectors = dict(zip(keys, engine.embedder.embed(texts).tolist(), strict=True))
+            rows = await engine.live_memory.prepared(told, [], vectors)
             async with connection.transaction():
                 await engine.live_memory.apply(connection, HOME, (), rows)
         say("building the indexes")

@@ -1,7 +1,6 @@
 """Every past state of every memory is kept beside the present one, and both are written in one transaction."""
 
 from collections import defaultdict
-from dataclasses import replace
 from operator import itemgetter
 from uuid import UUID, uuid4
 
@@ -52,7 +51,7 @@ SEEN = "version, scope, tags, pinned, verified, archived, refuted, quarantined, 
 
 
 def as_row(state: Memory) -> tuple:
-    said = replace(state, tags=list(state.tags or ()))  # as psycopg reads jsonb
+    said = state._replace(tags=list(state.tags or ()))  # as psycopg reads jsonb
     return tuple(getattr(said, name) for name in SEEN.split(", "))
 
 

@@ -6,7 +6,7 @@ then these events follow (or it is refused).
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -250,8 +250,8 @@ def test_a_superseded_memory_held_until_its_successor_begins(said, later, days):
 
 
 def test_f20_the_older_side_of_an_accepted_proposal_held_until_the_newer_one_was_said():
-    arrived_late = replace(given_events().state, recorded_at=T0 + 9 * DAY)
-    newer = replace(given_events().state, id=OTHER, occurred_at=T0 + 4 * DAY)
+    arrived_late = given_events().state._replace(recorded_at=T0 + 9 * DAY)
+    newer = given_events().state._replace(id=OTHER, occurred_at=T0 + 4 * DAY)
     [superseded] = decide_supersede(arrived_late, newer, PLAN)
     assert held_on(given_events(superseded).state) == [0, 1, 2, 3]
 
@@ -329,14 +329,14 @@ def test_moving_touches_filing_freshness_and_state_version_and_nothing_else():
     [event] = decide_move(before, parse(c.Move, {"memory_id": ONE, "scope": "work", "no_project": True}), None)
     at = T0 + timedelta(days=2)
     after = evolve(before, event, stream=ONE, version=2, recorded_at=at)
-    assert after == replace(before, version=2, state_version=2, scope="work", project=None, fresh_at=at)
+    assert after == before._replace(version=2, state_version=2, scope="work", project=None, fresh_at=at)
 
 
 def test_reaffirming_moves_freshness_and_nothing_else():
     before = given_events().state
     [event] = REAFFIRM(before)
     at = T0 + timedelta(days=2)
-    assert evolve(before, event, stream=ONE, version=2, recorded_at=at) == replace(before, version=2, fresh_at=at)
+    assert evolve(before, event, stream=ONE, version=2, recorded_at=at) == before._replace(version=2, fresh_at=at)
 
 
 @pytest.mark.parametrize("ending", [SUPERSEDED, ARCHIVED, SUPPRESSED, REFUTED, QUARANTINED])
@@ -411,7 +411,7 @@ def test_b20_a_pinned_or_verified_memory_is_not_suppressed():
 
 def test_an_event_is_never_superseded_through_a_proposal_on_either_side():
     event = Sentence((remembered(memory_type="event"),)).state
-    decision = replace(given_events().state, id=OTHER)
+    decision = given_events().state._replace(id=OTHER)
     for older, newer in ((event, decision), (decision, event)):
         with pytest.raises(Conflict, match="event"):
             decide_supersede(older, newer, PLAN)
@@ -422,7 +422,7 @@ def test_an_event_is_never_superseded_through_a_proposal_on_either_side():
 
 @pytest.mark.parametrize("ending", [SUPERSEDED, ARCHIVED, SUPPRESSED, REFUTED, QUARANTINED])
 def test_both_sides_of_a_supersession_must_be_live(ending):
-    ended, live = given_events(ending).state, replace(given_events().state, id=OTHER)
+    ended, live = given_events(ending).state, given_events().state._replace(id=OTHER)
     for older, newer in ((ended, live), (live, ended)):
         with pytest.raises(Conflict, match="part of a supersession"):
             decide_supersede(older, newer, PLAN)
@@ -654,7 +654,7 @@ def test_evolve_takes_every_event_there_is(data: st.DataObject):
     if name == "memory.remembered":
         assert (after.state_version, after.version) == (1, state.version + 1)
     elif not name.startswith("memory."):
-        assert after == replace(state, version=state.version + 1)
+        assert after == state._replace(version=state.version + 1)
     else:
         assert after.id == ONE and after.version == state.version + 1
 
