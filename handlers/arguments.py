@@ -111,6 +111,20 @@ class EventFields(TailFields, total=False):
     limit: int
 
 
+class DroppedFields(TypedDict, total=False):
+    """Which dropped messages to list."""
+
+    consumer: str
+    limit: int
+    cursor: str
+
+
+class ParkedFields(DroppedFields, total=False):
+    """Which parked events and messages to list."""
+
+    read_model: str
+
+
 def topic_of(content: object) -> str:
     """A topic for a memory that was given none: the beginning of its first line.
 

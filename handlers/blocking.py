@@ -4,18 +4,11 @@ An event loop of its own runs in a background thread; any number of threads may 
 share commits.
 """
 
-import asyncio
-import contextlib
-import threading
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
-from ..domain.errors import Unavailable
-from ..projections.copy_parking import Failing
-from ..projections.parked_retry import Retried
-from ..projections.rebuild import Comparison, Rebuilt, Report, silent
+from ..projections.rebuild import Report, silent
 from .arguments import (
     AnyId,
     AnyInstant,
@@ -29,6 +22,8 @@ from .arguments import (
     TailFields,
     TimeFields,
 )
+from .background_loop import BackgroundLoop
+from .blocking_installation import BlockingInstallation
 from .memory import AsyncMemory
 from .views import (
     Chain,
@@ -41,7 +36,6 @@ from .views import (
     PassView,
     ProposalDetail,
     ProposalPage,
-    Replayed,
     SearchResult,
     SettingsView,
     Written,
@@ -50,132 +44,13 @@ from .views import (
 T = TypeVar("T")
 
 
-async def _end_tasks() -> None:
-    """Cancel what still runs in this loop: a library's task must not be left to die with it."""
-    left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    for task in left:
-        task.cancel()
-    if left:
-        # One that does not end when it is told to must not keep the program from ending.
-        await asyncio.wait(left, timeout=5)
-
-
-class _Call(Generic[T]):
-    """Work on its way into the loop, and the thread that waits for it: one lock, released when it is done."""
-
-    __slots__ = ("_done", "_task", "_work")
-
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
-        self._work: Coroutine[Any, Any, T] | None = work
-        self._task: asyncio.Task[T] | None = None
-        self._done = threading.Lock()
-        self._done.acquire()
-
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In the loop: begin, unless it was ended before."""
-        if self._work is not None:
-            self._task, self._work = loop.create_task(self._work), None
-            self._task.add_done_callback(self._release)
-
-    def cancel(self) -> None:
-        """In the loop, or once it is closed: end it, or see to it that it never begins."""
-        if self._task is not None:
-            self._task.cancel()
-        elif self._work is not None:
-            self._work.close()
-            self._work = None
-            self._done.release()
-
-    def result(self) -> T:
-        """In the thread: wait, and give what came of it. Raises `Unavailable` where the loop was closed first."""
-        self._done.acquire()
-        if self._task is None or self._task.cancelled():
-            raise Unavailable("the memory is closed")
-        return self._task.result()
-
-    def _release(self, task: asyncio.Task[T]) -> None:
-        if not task.cancelled():
-            # An interrupted caller never looks; without this Python would report an unretrieved exception.
-            task.exception()
-        self._done.release()
-
-
-class BackgroundLoop:
-    """An event loop in a daemon thread, and the bridge to it.
-
-    Callers put their work into one queue and wake the loop only when nobody else did: waking it costs more than
-    all the rest of the way there.
-    """
-
-    def __init__(self) -> None:
-        self._calls: deque[_Call[Any]] = deque()
-        self._admission = threading.Lock()
-        self._closing = False
-        """Set under `_admission`: whoever queued a call before is ended by the closing, nobody does after."""
-        self._woken = False
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="lethelog-loop", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there and wait for it. An interrupt cancels it and goes on to the caller."""
-        call = _Call(work)
-        try:
-            # Inside: an interrupt may come before the wait begins.
-            self._admit(call)
-            return call.result()
-        except KeyboardInterrupt:
-            # Closed meanwhile: then it is ended already.
-            with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._end_call, call)
-            raise
-
-    def _admit(self, call: _Call[Any]) -> None:
-        with self._admission:
-            if self._closing:
-                call.cancel()
-                return
-            self._calls.append(call)
-            if not self._woken:
-                self._woken = True
-                self._loop.call_soon_threadsafe(self._start_calls)
-
-    def _end_call(self, call: _Call[Any]) -> None:
-        # The interrupt may have come between the word that the loop is woken and its waking.
-        self._start_calls()
-        call.cancel()
-
-    def _start_calls(self) -> None:
-        # First, so that whoever comes from now on wakes the loop again.
-        self._woken = False
-        while self._calls:
-            self._calls.popleft().start(self._loop)
-
-    def close(self) -> None:
-        """End what still runs, refuse what comes later, and wait for the loop's thread."""
-        with self._admission:
-            if self._closing:
-                return
-            self._closing = True
-        asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        while self._calls:
-            self._calls.popleft().cancel()
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
-        # What generators and threads that were ended have begun on their way out.
-        self._loop.run_until_complete(_end_tasks())
-        self._loop.close()
-
-
-class BlockingMemory:
+class BlockingMemory(BlockingInstallation):
     """Long-term memory of one tenant, for one actor. Opened by `Memory.local`; close it or use ``with``."""
 
     def __init__(self, opener: Callable[[], Coroutine[Any, Any, AsyncMemory]]) -> None:
         self._loop = BackgroundLoop()
         try:
-            self.asyncio = self._loop.run(opener())
+            self.asyncio = self._door = self._loop.run(opener())
             """The asyncio door behind this one; use it only inside its own loop."""
         except BaseException:
             self._loop.close()
@@ -309,22 +184,6 @@ class BlockingMemory:
         """See `AsyncMemory.replay`."""
         return self._each(self.asyncio.replay(to, report=report))
 
-    def replay_into(self, name: str, to: AnyInstant | int, *, report: Report = silent) -> Replayed:
-        """See `AsyncMemory.replay_into`."""
-        return self.run(self.asyncio.replay_into(name, to, report=report))
-
-    def replays(self) -> tuple[str, ...]:
-        """See `AsyncMemory.replays`."""
-        return self.run(self.asyncio.replays())
-
-    def leftovers(self) -> tuple[str, ...]:
-        """See `AsyncMemory.leftovers`."""
-        return self.run(self.asyncio.leftovers())
-
-    def drop_replay(self, name: str) -> None:
-        """See `AsyncMemory.drop_replay`."""
-        self.run(self.asyncio.drop_replay(name))
-
     def _each(self, coming: AsyncGenerator[T]) -> Generator[T]:
         """What an asynchronous generator yields; leaving the loop closes it."""
 
@@ -382,19 +241,3 @@ class BlockingMemory:
     def set_policy(self, changes: Mapping[str, Any]) -> SettingsView:
         """See `AsyncMemory.set_policy`."""
         return self.run(self.asyncio.set_policy(changes))
-
-    def rebuild(self, name: str, report: Report = silent, *, failing: Failing = "stop") -> Rebuilt:
-        """See `AsyncMemory.rebuild`."""
-        return self.run(self.asyncio.rebuild(name, report, failing=failing))
-
-    def cancel_rebuild(self, name: str) -> bool:
-        """See `AsyncMemory.cancel_rebuild`."""
-        return self.run(self.asyncio.cancel_rebuild(name))
-
-    def retry_parked(self, name: str, *, stream: AnyId | None = None, report: Report = silent) -> Retried:
-        """See `AsyncMemory.retry_parked`."""
-        return self.run(self.asyncio.retry_parked(name, stream=stream, report=report))
-
-    def compare(self, name: str, report: Report = silent) -> Comparison:
-        """See `AsyncMemory.compare`."""
-        return self.run(self.asyncio.compare(name, report))

@@ -8,11 +8,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from typing import Any, Unpack
 
 from ..domain.errors import InvalidInput, NotCaughtUp
-from ..domain.fields import Id, Input, Position, parse
-from ..projections.copy_parking import Failing
-from ..projections.parked_retry import ParkedEvents, Retried
-from ..projections.projection import Projection
-from ..projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
+from ..domain.fields import Input, Position, parse
+from ..projections.rebuild import Report, silent
+from ..streams.broker import BrokerSettings
 from .arguments import (
     AnyId,
     AnyInstant,
@@ -33,9 +31,9 @@ from .event_log import EventLog
 from .explaining import Explaining
 from .forgetting.requesting import Passes
 from .forgetting.settings import PassSettings
+from .installation import AsyncInstallation
 from .memories import MemoryCommands, Retry
 from .reading import Reading
-from .replaying import Replaying
 from .reviewing import Reviewing
 from .views import (
     Chain,
@@ -48,7 +46,6 @@ from .views import (
     PassView,
     ProposalDetail,
     ProposalPage,
-    Replayed,
     SearchResult,
     SettingsView,
     Written,
@@ -59,15 +56,11 @@ class _Waiting(Input):
     after: Position
 
 
-class _Stream(Input):
-    stream: Id
-
-
 Close = Callable[[], Awaitable[None]]
 _PASS_POLL_SECONDS = 0.1
 
 
-class AsyncMemory:
+class AsyncMemory(AsyncInstallation):
     """Long-term memory of one tenant, for one actor; close it or use ``async with``."""
 
     def __init__(
@@ -77,17 +70,16 @@ class AsyncMemory:
         passes: PassSettings,
         close: Close | None = None,
         *,
+        broker: BrokerSettings | None = None,
         position: int = 0,
     ) -> None:
-        self.engine = engine
-        self.caller = caller
+        super().__init__(engine, caller, broker)
         self._commands = MemoryCommands(engine)
         self._reading = Reading(engine)
         self._reviewing = Reviewing(engine, self._commands)
         self._passes = Passes(engine, passes)
         self._explaining = Explaining(engine, self._reviewing)
         self._event_log = EventLog(engine)
-        self._replaying = Replaying(engine)
         self._close = close
         self.position = position
         """Log position that reads wait for: this memory's newest write, or the log's end when it was opened."""
@@ -221,25 +213,6 @@ class AsyncMemory:
         """Every memory as the log up to ``to`` makes it, folded from the events and not read from a read model."""
         return self._replaying.memories(self.caller, {"to": to}, report)
 
-    async def replay_into(self, name: str, to: AnyInstant | int, *, report: Report = silent) -> Replayed:
-        """Write every read model as of ``to`` into the schema ``lethelog_replay_NAME``, to be read with SQL.
-
-        It holds the memories of all tenants in clear; drop it when you are done.
-        """
-        return await self._replaying.into(self.caller, {"name": name, "to": to}, report)
-
-    async def replays(self) -> tuple[str, ...]:
-        """The names of the replays there are."""
-        return await self._replaying.names(self.caller)
-
-    async def leftovers(self) -> tuple[str, ...]:
-        """Schemas that replays and comparisons left which were killed; `drop_replay` takes their names too."""
-        return await self._replaying.leftovers(self.caller)
-
-    async def drop_replay(self, name: str) -> None:
-        """Drop a replay, or one of the leftovers."""
-        await self._replaying.drop(self.caller, name)
-
     async def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
         """A page of the review queue. Listing changes nothing."""
         return await self._reviewing.list(self.caller, self._dated(query))
@@ -323,23 +296,6 @@ class AsyncMemory:
         self.position = max(self.position, position)
         return await self.settings()
 
-    async def rebuild(self, name: str, report: Report = silent, *, failing: Failing = "stop") -> Rebuilt:
-        """Build a read model anew from the log and switch to it; goes on with what a broken off rebuild left.
-
-        Stops at an event that cannot be applied and was not parked before, or parks it with ``failing="park"``.
-        """
-        if failing not in ("stop", "park"):
-            raise InvalidInput("failing", "must be stop or park")
-        return await self._rebuilder(name).rebuild(report, failing=failing)
-
-    async def cancel_rebuild(self, name: str) -> bool:
-        """Drop what a rebuild that was broken off has built; False where there is nothing."""
-        return bool(await self._rebuilder(name).cancel())
-
-    async def compare(self, name: str, report: Report = silent) -> Comparison:
-        """Hold a read model against its rebuild."""
-        return await self._rebuilder(name).compare(report)
-
     def _dated(self, given: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
         """The arguments of a read, which waits for this memory's own writes unless it looks at the past.
 
@@ -351,25 +307,6 @@ class AsyncMemory:
         asked = given.get("after")
         beyond = 0 if asked is None else parse(_Waiting, {"after": asked}).after
         return {**arguments, "after": max(self.position, beyond)}
-
-    async def retry_parked(self, name: str, *, stream: AnyId | None = None, report: Report = silent) -> Retried:
-        """Apply the events a read model parked, or those of one stream, in order."""
-        self.caller.require("installation:admin")
-        sequence = None if stream is None else parse(_Stream, {"stream": stream}).stream
-        engine = self.engine
-        return await ParkedEvents(engine.database, engine.log, self._projection(name)).retry(report, sequence)
-
-    def _rebuilder(self, name: str) -> Rebuilder:
-        self.caller.require("installation:admin")
-        engine = self.engine
-        return Rebuilder(engine.database, engine.log, engine.tail, self._projection(name), grace=engine.grace)
-
-    def _projection(self, name: str) -> Projection:
-        projection = self.engine.projection(name)
-        if projection is None:
-            known = ", ".join(one.name for one in self.engine.projections)
-            raise InvalidInput("name", "is no read model", f"There are: {known}")
-        return projection
 
     def _noted(self, written: Written) -> Written:
         self.position = max(self.position, written.position)

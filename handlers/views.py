@@ -261,6 +261,60 @@ class Replayed(View):
     """Events that cannot be applied and that the read models of today have parked too."""
 
 
+class ParkedView(View):
+    """Something that was set aside: an event that a read model could not apply, or a message of the broker.
+
+    Names, positions and opaque ids; no content.
+    """
+
+    id: str
+    """``live_memory-12`` for an event, ``message-17`` for a message."""
+    where: str
+    """The read model, or ``broker``."""
+    consumer: str | None = None
+    """Of a message: whose."""
+    kind: Literal["event", "task", "unreadable"]
+    event: str | None = None
+    """Of what a read model parked: the event's name."""
+    position: int | None = None
+    """In the log, for an event."""
+    sequence: UUID | None = None
+    """What keeps its order: the id of the event's memory, proposal or pass."""
+    error: str
+    """Class of the error or a reason code; ``EarlierParked`` for one that waits behind another."""
+    failures: int
+    parked_at: datetime | None = None
+    reason: str | None = None
+    """Why it was dropped."""
+    dropped_at: datetime | None = None
+
+
+class ParkedPage(View):
+    """A page of what was set aside."""
+
+    parked: tuple[ParkedView, ...]
+    next_cursor: str | None = None
+
+
+class ParkedLeft(View):
+    """One that stays parked after it was tried again."""
+
+    id: str
+    """As in the list; ``broker`` where that did not answer."""
+    reason: str
+    """Class of the error, or ``event_not_in_log``, ``unreadable``, ``consumer_unknown``, ``earlier_one_stays``."""
+
+
+class Retried(View):
+    """What came of trying again."""
+
+    sent: int
+    """Messages that are with their consumers again."""
+    applied: int
+    """Events that read models applied."""
+    left: tuple[ParkedLeft, ...] = ()
+
+
 class PassView(View):
     """One forgetting pass."""
 

@@ -98,14 +98,13 @@ async def open_memory(
         caller = await open_caller(engine, settings)
         passes = open_pass_settings(settings, engine)
         stack.push_async_callback(passes.judge.close)
-        workers = Workers(
-            engine, broker=BrokerSettings(broker_url, settings.broker_prefix), passes=passes, roles=roles
-        )
+        broker = BrokerSettings(broker_url, settings.broker_prefix)
+        workers = Workers(engine, broker=broker, passes=passes, roles=roles)
         stack.push_async_callback(workers.close)
         await workers.open()
         # Whatever any process wrote before this moment is in the first read.
         written = await engine.log.head()
-        return AsyncDoor(engine, caller, passes, stack.pop_all().aclose, position=written)
+        return AsyncDoor(engine, caller, passes, stack.pop_all().aclose, broker=broker, position=written)
 
 
 async def open_caller(engine: Engine, settings: Settings) -> Caller:

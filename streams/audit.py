@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,9 +51,9 @@ class Checkpoint:
     """Root of the commit that ends at this position, hexadecimal."""
     recorded_at: str
 
-    def write(self, file: Path) -> None:
+    def write(self, file: str | PathLike[str]) -> None:
         """Write it as JSON."""
-        file.write_text(self.to_json(), encoding="utf-8")
+        Path(file).write_text(self.to_json(), encoding="utf-8")
 
     def to_json(self) -> str:
         """As it stands in a file."""

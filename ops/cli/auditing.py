@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from ...domain.errors import InvalidInput
 from .event_log import writing
 from .options import add
+from .output import counted
 from .session import Json, Session
 
 _SAYS = {
@@ -38,34 +38,28 @@ def register(app: typer.Typer) -> None:
 
 def verify(
     context: typer.Context,
-    first: Annotated[
+    from_position: Annotated[
         int,
         typer.Option("--from", min=1, metavar="POSITION", help="Begin with the commit that holds this position."),
     ] = 1,
-    file: Annotated[
+    checkpoint: Annotated[
         Path | None,
         typer.Option("--checkpoint", metavar="FILE", help="Also hold the log against this checkpoint."),
     ] = None,
     json_only: Json = False,
 ) -> None:
     """Recompute the hash chain over every stored byte. Exit 1 where something does not fit, and say where."""
-    from ...streams import audit
-
     session = Session.of(context, json_only)
-    known = audit.Checkpoint.read(file) if file is not None else None
     with session.open() as memory, session.printer.progress("verifying") as report:
-        database = memory.asyncio.engine.database
-        head = memory.run(memory.asyncio.engine.log.head())
-        if first > max(head, 1):
-            raise InvalidInput("from", f"is beyond the end of the log, which is at position {head}")
-        found = memory.run(audit.verify(database, first=first, known=known, report=report))
+        found = memory.verify_log(from_position=from_position, checkpoint=checkpoint, report=report)
     printer = session.printer
     if printer.json_only:
         printer.document({"intact": found.intact, **asdict(found)})
     elif found.finding is None:
         printer.line(
             Text("intact", "green"),
-            f" {found.events} events in {found.commits} commits, up to position {found.upto}",
+            f" {counted(found.events, 'event')} in {counted(found.commits, 'commit')},",
+            f" up to position {found.upto}",
         )
     else:
         says = _SAYS[found.finding.problem].format(**asdict(found.finding))
@@ -81,11 +75,9 @@ def checkpoint(
     json_only: Json = False,
 ) -> None:
     """Write down what the log says now. Kept outside the database, it shows later that nothing before changed."""
-    from ...streams import audit
-
     session = Session.of(context, json_only)
     with session.open() as memory, writing(file, overwrite=overwrite) as out:
-        made = memory.run(audit.checkpoint(memory.asyncio.engine.database))
+        made = memory.checkpoint()
         out.write(made.to_json())
     printer = session.printer
     if printer.json_only:

@@ -50,6 +50,13 @@ def moment(instant: datetime | None) -> str:
     return "–" if instant is None else f"{instant.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
+def counted(count: int, noun: str) -> str:
+    """So many of something: ``1 event``, ``2 events``, ``3 memories``."""
+    if count == 1:
+        return f"1 {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith(("ry", "ty")) else f"{count} {noun}s"
+
+
 def as_json(document: Any) -> str:
     """One JSON document. What a terminal could act on is escaped, which changes nothing for whoever parses it."""
     text = json.dumps(document, ensure_ascii=not _speaks_utf8(), indent=2, default=_plain)

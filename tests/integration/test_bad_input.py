@@ -655,7 +655,9 @@ RIGHT: dict[str, dict[str, Any]] = {
     "cancel_rebuild": {"name": "review_queue"},
     "replay_into": {"name": "wrong", "to": 1},
     "drop_replay": {"name": "wrong"},
-    "retry_parked": {"name": "review_queue", "stream": SOURCE},
+    "retry_parked": {"sequence": SOURCE},
+    "drop_parked": {"id": "message-1", "reason": "ticket-1"},
+    "verify_log": {},
     "compare": {"name": "review_queue"},
 }
 

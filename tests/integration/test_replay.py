@@ -237,7 +237,7 @@ async def test_what_cannot_be_replayed_names_its_field_and_makes_nothing(
     assert schemas(database_url) == []
 
 
-async def test_what_concerns_all_tenants_is_for_whoever_administers_the_installation(world, replaying):
+async def test_what_concerns_all_tenants_is_for_whoever_administers_the_installation(world, replaying, broker):
     """Administering one tenant, and all else that a credential can allow, is not enough."""
     await world.remember("Deploys go to Fly", topic="deploys")
     head = await world.catch_up()
@@ -246,12 +246,16 @@ async def test_what_concerns_all_tenants_is_for_whoever_administers_the_installa
     passes = PassSettings(NoJudge(), None, 0.0)
 
     def of_the_installation(caller):
-        memory = AsyncMemory(world.engine, caller, passes)
+        memory = AsyncMemory(world.engine, caller, passes, broker=broker)
         return (
             lambda: memory.rebuild("live_memory"),
             lambda: memory.cancel_rebuild("live_memory"),
             lambda: memory.compare("live_memory"),
-            lambda: memory.retry_parked("live_memory"),
+            lambda: memory.parked(),
+            lambda: memory.dropped(),
+            lambda: memory.retry_parked(read_model="live_memory"),
+            lambda: memory.verify_log(),
+            lambda: memory.checkpoint(),
             lambda: memory.replay_into("mine", head),
             lambda: memory.replays(),
             lambda: memory.leftovers(),
@@ -259,6 +263,8 @@ async def test_what_concerns_all_tenants_is_for_whoever_administers_the_installa
         )
 
     assert await as_of(replaying, without, head) == {"deploys": "active"}
+    with pytest.raises(AccessDenied, match="installation:admin"):
+        await AsyncMemory(world.engine, without, passes, broker=broker).drop_parked("message-1", reason="x")
     for refused in of_the_installation(without):
         with pytest.raises(AccessDenied, match="installation:admin"):
             await refused()

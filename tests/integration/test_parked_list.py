@@ -1,0 +1,108 @@
+"""What read models and consumers set aside is one list, with pages, for Python as for the command line."""
+
+import json
+from uuid import UUID, uuid4
+
+import pytest
+from lethelog.domain.errors import InvalidInput, NotFound, Unavailable
+from lethelog.handlers.forgetting.settings import PassSettings
+from lethelog.handlers.judges.none import NoJudge
+from lethelog.handlers.memory import AsyncMemory
+from lethelog.streams.topology import Topology
+
+from .broker_fixtures import connected
+
+
+@pytest.fixture
+async def door(world, broker) -> AsyncMemory:
+    """A memory whose live_memory and review_queue parked an event each, and two consumers a message."""
+    one = await world.remember("Deploys go to Fly.io")
+    await world.catch_up()
+    async with world.engine.database.connection() as connection:
+        for name in ("live_memory", "review_queue"):
+            await connection.execute(
+                "insert into lethelog_views.parked (name, schema, tenant, stream, position, event, error, attempts) "
+                "select t.name, t.schema, e.tenant, e.stream, e.position, e.name, 'ValueError', 4 "
+                "from lethelog.events e, lethelog_views.tracking t where e.stream = %s and t.name = %s",
+                (one, name),
+            )
+    await Topology(broker).ensure()
+    client = await connected(broker)
+    for consumer in ("listener", "webhook"):
+        parked = {
+            "durable": consumer,
+            "subject": "s",
+            "error": "ValueError",
+            "failures": 5,
+            "tenant": str(uuid4()),
+            "aggregate": str(uuid4()),
+            "position": 7,
+        }
+        await client.jetstream().publish(broker.parked_subject(consumer), json.dumps(parked).encode())
+    await client.close()
+    return AsyncMemory(world.engine, world.caller, PassSettings(NoJudge(), None, 0.0), broker=broker)
+
+
+async def listed(door: AsyncMemory, **query) -> list[str]:
+    """Where each one is parked, got one by one."""
+    found, cursor = [], None
+    while True:
+        page = await door.parked(limit=1, **query, **({"cursor": cursor} if cursor else {}))
+        found += [one.consumer or one.where for one in page.parked]
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+async def test_pages_go_from_what_read_models_parked_to_what_consumers_did_and_miss_nothing(door):
+    assert await listed(door) == ["live_memory", "review_queue", "listener", "webhook"]
+    assert await listed(door, read_model="review_queue") == ["review_queue"]
+    assert await listed(door, consumer="webhook") == ["webhook"]
+    whole = await door.parked()
+    assert len(whole.parked) == 4 and whole.next_cursor is None
+    assert isinstance(whole.parked[0].sequence, UUID) and whole.parked[0].event == "memory.remembered"
+
+
+async def test_a_dropped_message_is_listed_with_its_reason_and_no_longer_parked(door):
+    [message] = (await door.parked(consumer="listener")).parked
+    dropped = await door.drop_parked(message.id, reason="ticket-12")
+    assert (dropped.id, dropped.reason) == (message.id, "ticket-12")
+    assert await listed(door) == ["live_memory", "review_queue", "webhook"]
+    [record] = (await door.dropped()).parked
+    assert (record.id, record.reason, record.consumer) == (message.id, "ticket-12", "listener")
+    assert record.dropped_at is not None
+    with pytest.raises(NotFound):
+        await door.drop_parked(message.id, reason="ticket-12")
+
+
+async def test_one_read_models_events_are_tried_again_and_anothers_stay(door):
+    done = await door.retry_parked(read_model="review_queue")
+    assert (done.applied, done.sent, done.left) == (1, 0, ())
+    assert await listed(door) == ["live_memory", "listener", "webhook"]
+    done = await door.retry_parked(consumer="webhook")
+    assert [(one.id, one.reason) for one in done.left] == [("message-2", "consumer_unknown")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"read_model": "elsewhere"}, "read_model"),
+        ({"read_model": "live_memory", "consumer": "listener"}, "read_model"),
+        ({"limit": 0}, "limit"),
+        ({"limit": 501}, "limit"),
+        ({"cursor": "elsewhere-7"}, "cursor"),
+        ({"consumer": "a.>"}, "consumer"),
+        ({"unknown": 1}, "unknown"),
+    ],
+)
+async def test_a_list_that_cannot_be_names_its_field(door, arguments, field):
+    with pytest.raises(InvalidInput) as refused:
+        await door.parked(**arguments)
+    assert refused.value.field == field
+
+
+async def test_without_a_broker_it_is_said_and_read_models_alone_are_listed(world, door):
+    alone = AsyncMemory(world.engine, world.caller, PassSettings(NoJudge(), None, 0.0))
+    assert await listed(alone, read_model="live_memory") == ["live_memory"]
+    with pytest.raises(Unavailable, match="without a broker"):
+        await alone.parked()
