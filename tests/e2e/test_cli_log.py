@@ -4,7 +4,9 @@ import json
 import signal
 import stat
 
+import psycopg
 from lethelog.handlers.blocking import BlockingMemory
+from lethelog.ops import embedded
 
 
 def test_the_log_is_shown_in_order_and_a_page_says_where_the_next_begins(cli):
@@ -132,6 +134,25 @@ def test_a_past_state_is_written_to_a_file_and_to_a_schema(cli, tmp_path):
     assert name in cli.json("replay", "--list")["replays"]
     assert cli.json("replay", "--drop", name) == {"dropped": name}
     assert name not in cli.json("replay", "--list")["replays"]
+
+
+def test_a_schema_left_by_a_killed_copy_is_listed_and_dropped_by_its_name_and_no_other_is(cli):
+    cli.remember("Deploys go to Fly")
+    left = "lethelog_compare_memory_history"
+    with (
+        embedded.join(cli.data_dir) as servers,
+        psycopg.connect(servers.database_url, autocommit=True) as connection,
+    ):
+        connection.execute(f"create schema {left}".encode())
+        connection.execute(f"create table {left}.memory_history ()".encode())
+        assert cli.json("replay", "--list")["leftovers"] == [left]
+        assert left in cli("replay", "--list").out
+        for other in ("lethelog_views", "lethelog", "public"):
+            assert cli("replay", "--drop", other, "--json").error["code"] in ("not_found", "invalid_input")
+        assert cli.json("replay", "--drop", left) == {"dropped": left}
+        assert cli.json("replay", "--list")["leftovers"] == []
+        names = [name for (name,) in connection.execute("select nspname from pg_namespace").fetchall()]
+    assert left not in names and {"lethelog_views", "lethelog", "public"} <= set(names)
 
 
 def test_a_replay_needs_one_target_and_a_point(cli, tmp_path):

@@ -171,6 +171,35 @@ def test_what_a_read_model_parked_is_applied_and_told_while_the_broker_is_down(
     assert (told["applied"], told["left"]) == (1, [{"id": "broker", "reason": "unavailable"}])
 
 
+def test_a_rebuild_stops_at_an_event_it_cannot_apply_and_with_park_it_parks_it(folder: Path):
+    cli = Cli(folder)
+    bad, good = cli.remember(TEXT), cli.remember("a second one")
+    cli.json("list")
+    [[at]] = _damage(folder, bad, "'x' || body")
+    stopped = cli("rebuild", "live_memory", "--json")
+    assert stopped.status == 1 and f"at position {at}" in stopped.error["message"]
+    assert "--park" in stopped.error["message"] and TEXT not in stopped.err
+    assert cli.json("list")["total"] == 2  # the present one is as it was
+    told = cli("rebuild", "live_memory", "--park")
+    assert told.status == 0 and f"from position {at}" in told.err
+    [rebuilt] = cli.json("rebuild", "live_memory", "--park")["rebuilt"]
+    assert (rebuilt["parked"], rebuilt["newly_parked"]) == (1, [])
+    assert [one["id"] for one in cli.json("list")["memories"]] == [good]
+    assert cli("show", bad, "--json").error["code"] == "event_parked"
+    _damage(folder, bad, "substr(body, 2)")
+    assert cli.json("parked", "retry", "--read-model", "live_memory")["applied"] == 1
+    assert cli.json("show", bad)["content"] == TEXT
+
+
+def _damage(folder: Path, memory: str, body: str) -> list:
+    """The log refuses to be changed, so a test goes round that."""
+    url = psycopg.conninfo.make_conninfo(embedded.superuser_url(folder), dbname="lethelog")
+    with psycopg.connect(url) as connection:
+        connection.execute("set session_replication_role = replica")
+        changed = f"update lethelog.events set body = {body} where stream = %s returning position"
+        return connection.execute(changed.encode(), (memory,)).fetchall()
+
+
 def _sql(folder: Path, statement: str, ids: list[str]) -> list:
     url = psycopg.conninfo.make_conninfo(embedded.superuser_url(folder), dbname="lethelog")
     with psycopg.connect(url, autocommit=True) as connection:

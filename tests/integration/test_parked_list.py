@@ -1,16 +1,21 @@
 """What read models and consumers set aside is one list, with pages, for Python as for the command line."""
 
+import asyncio
 import json
 from uuid import UUID, uuid4
 
 import pytest
-from lethelog.domain.errors import InvalidInput, NotFound, Unavailable
+from lethelog.domain import events as e
+from lethelog.domain.errors import EventParked, InvalidInput, NotFound, Unavailable
 from lethelog.handlers.forgetting.settings import PassSettings
 from lethelog.handlers.judges.none import NoJudge
 from lethelog.handlers.memory import AsyncMemory
+from lethelog.projections.progress import wait_for
+from lethelog.projections.runner import ProjectionRunner
+from lethelog.streams.log import Appended, NewEvent, Unit
 from lethelog.streams.topology import Topology
 
-from .broker_fixtures import connected
+from .broker_fixtures import connected, envelope
 
 
 @pytest.fixture
@@ -106,3 +111,67 @@ async def test_without_a_broker_it_is_said_and_read_models_alone_are_listed(worl
     assert await listed(alone, read_model="live_memory") == ["live_memory"]
     with pytest.raises(Unavailable, match="without a broker"):
         await alone.parked()
+
+
+# --- proposals that are parked ---------------------------------------------------------------------------------------
+
+
+async def staged(world, memory: UUID) -> tuple[UUID, int]:
+    """A proposal about a memory, and the position of its first event."""
+    proposal = uuid4()
+    event = e.ProposalStaged(
+        pass_id=uuid4(),
+        ref="s0",
+        rule="single",
+        action="archive",
+        memory_id=memory,
+        probability=0.9,
+        probabilities={"archive": 0.9},
+        judge="stated:1",
+        model="stated:1",
+        seen={},
+        verdict_event=uuid4(),
+        threshold=0.85,
+    )
+    outcome = await world.engine.log.append(
+        Unit(world.caller.tenant, proposal, [NewEvent(proposal, 1, event)], envelope())
+    )
+    assert isinstance(outcome, Appended)
+    return proposal, outcome.position
+
+
+async def test_a_proposal_whose_event_is_parked_is_never_called_unknown_and_comes_back_with_a_retry(
+    world, monkeypatch
+):
+    """Neither by show nor in an explanation; others are listed, and another tenant knows nothing of it."""
+    memory = await world.remember("Deploys go to Fly.io")
+    good, _ = await staged(world, memory)
+    bad, at = await staged(world, memory)
+    queue, applying, failing = world.engine.review_queue, world.engine.review_queue.apply, [True]
+
+    async def apply(connection, schema, page, prepared):
+        if failing and any(event.position == at for event in page):
+            raise ValueError("cannot digest this")
+        await applying(connection, schema, page, prepared)
+
+    monkeypatch.setattr(queue, "apply", apply)
+    engine = world.engine
+    parking = ProjectionRunner(engine.database, engine.log, engine.tail, queue, retry_seconds=())
+    running = asyncio.ensure_future(parking.run())
+    await wait_for(engine.database, queue.name, at, seconds=20)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await world.catch_up()
+    reviewing, caller = world.reviewing, world.caller
+    assert [one.id for one in (await reviewing.list(caller, {"after": at})).proposals] == [good]
+    with pytest.raises(EventParked, match="lethelog parked list --read-model review_queue") as told:
+        await reviewing.show(caller, {"proposal_id": bad, "after": at})
+    assert (told.value.details["id"], told.value.details["position"]) == (bad, at)
+    other = await world.another_caller()
+    for asking, unknown in ((other, bad), (caller, uuid4())):
+        with pytest.raises(NotFound):
+            await reviewing.show(asking, {"proposal_id": unknown})
+    failing.clear()
+    door = AsyncMemory(engine, caller, PassSettings(NoJudge(), None, 0.0))
+    assert (await door.retry_parked(read_model="review_queue", sequence=bad)).applied == 1
+    assert (await reviewing.show(caller, {"proposal_id": bad})).proposal.id == bad
