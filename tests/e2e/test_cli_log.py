@@ -139,12 +139,11 @@ def test_a_past_state_is_written_to_a_file_and_to_a_schema(cli, tmp_path):
 def test_a_schema_left_by_a_killed_copy_is_listed_and_dropped_by_its_name_and_no_other_is(cli):
     cli.remember("Deploys go to Fly")
     left = "lethelog_compare_memory_history"
-    with (
-        embedded.join(cli.data_dir) as servers,
-        psycopg.connect(servers.database_url, autocommit=True) as connection,
-    ):
-        connection.execute(f"create schema {left}".encode())
-        connection.execute(f"create table {left}.memory_history ()".encode())
+    url = psycopg.conninfo.make_conninfo(embedded.superuser_url(cli.data_dir), dbname="lethelog")
+    with psycopg.connect(url, autocommit=True) as connection:
+        owner = "select nspowner::regrole::text from pg_namespace where nspname = 'lethelog_views'"
+        [(role,)] = connection.execute(owner.encode()).fetchall()
+        connection.execute(f'create schema {left} authorization "{role}"'.encode())
         assert cli.json("replay", "--list")["leftovers"] == [left]
         assert left in cli("replay", "--list").out
         for other in ("lethelog_views", "lethelog", "public"):
