@@ -53,6 +53,12 @@ class Conflict(LethelogError):
     code = "conflict"
 
 
+class Erased(Conflict):
+    """It was erased, for good: what is on record is a skeleton of ids, types and times."""
+
+    code = "erased"
+
+
 class StaleProposal(Conflict):
     """A memory moved on since the proposal saw it (settlement 6). The proposal stays open, shown as stale."""
 

@@ -17,6 +17,12 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from .fields import Edge, MemoryType, Producer, Trust
 from .judging import Action
 
+ErasureKind = Literal["memory", "subject", "project", "scope", "tenant"]
+Derived = Literal["cascade", "list"]
+"""What becomes of memories that follow from erased ones: erased with them, or listed for somebody to look at."""
+ReEntry = Literal["none", "block"]
+"""What is left of a text: nothing, or a keyed digest by which it comes back quarantined only."""
+
 _REGISTRY: dict[str, type["Event"]] = {}
 
 
@@ -315,9 +321,9 @@ class ProposalWithdrawn(Event):
     NAME = "proposal.withdrawn"
 
     memory_id: UUID
-    reason: Literal["sibling_applied", "stale"]
+    reason: Literal["sibling_applied", "stale", "erased"]
     because: UUID | None = None
-    """The proposal or pass that led to it."""
+    """The proposal, pass or erasure that led to it."""
 
 
 # --- forgetting pass ------------------------------------------------------------------------------------------
@@ -452,3 +458,120 @@ class TenantBudgetSettled(Event):
     input_tokens: int
     output_tokens: int
     cost_usd: float | None = None
+
+
+# --- erasure ----------------------------------------------------------------------------------------------------
+
+
+class ErasurePreviewed(Event):
+    """What an erasure would reach was looked at; nothing is gone yet."""
+
+    NAME = "erasure.previewed"
+
+    kind: ErasureKind
+    target: UUID | None = None
+    """The memory, or the opaque id of the person or project; None for a scope and for the tenant itself."""
+    scope: str | None = None
+    derived: Derived
+    memories: int
+    """Of these ``derived_memories`` only follow from what was asked for."""
+    derived_memories: int = 0
+    left: int = 0
+    """Memories that follow from what goes, and stay for somebody to look at."""
+    places: dict[str, int]
+    """How many entries each place held."""
+
+
+class ErasureRequested(Event):
+    """Somebody with the right to do so asked for what was previewed. From here on it is carried to its end."""
+
+    NAME = "erasure.requested"
+
+    reason: str
+    """A short code, such as ``data_subject_request``; no text."""
+    re_entry: ReEntry
+
+
+class ErasurePerformed(Event):
+    """Keys are destroyed and clear copies are gone: what could be read before cannot be read any more.
+
+    Stands in the commit that destroyed them. Large erasures need several; the last one carries the counts.
+    """
+
+    NAME = "erasure.performed"
+
+    memories: tuple[UUID, ...]
+    """Whose data keys, which have the same ids, are destroyed."""
+    names: tuple[UUID, ...] = ()
+    """Opaque ids whose outside names are gone from the directory."""
+    tenant_key: bool = False
+    because: Literal["request", "ledger"] = "request"
+    """``ledger``: it had been done before, and a database was put back from before that."""
+    blocked: int = 0
+    """Texts that come back quarantined."""
+    left: tuple[UUID, ...] = ()
+    """Memories that follow from these and stay, for somebody to look at; the first hundred."""
+    left_count: int = 0
+    providers: tuple["ProviderCall", ...] = ()
+    places: dict[str, int] = {}
+    """How many entries each place held right before."""
+    final: bool = True
+    """Whether it is the last one of its commit."""
+
+
+class ProviderCall(BaseModel):
+    """That text of erased memories was sent out of this system, which no erasure here can reach."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: str
+    operation: Literal["judging", "embedding"]
+    calls: int
+    first_at: datetime
+    last_at: datetime
+
+
+class ErasureIncomplete(Event):
+    """Looking again found something, or a place could not be looked at; it is tried again."""
+
+    NAME = "erasure.incomplete"
+
+    places: dict[str, str]
+    """Place and a short code of what is wrong with it."""
+
+
+class ErasureAcknowledged(Event):
+    """A subscriber said that it has erased its own copies."""
+
+    NAME = "erasure.acknowledged"
+
+    consumer: str
+
+
+class CheckedPlace(BaseModel):
+    """What looking again found in one place."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    place: str
+    before: int
+    """Entries right before the erasure."""
+    found: int
+    """Entries afterwards; 0 in every verified erasure."""
+    control: Literal["found_before", "finds_others", "place_is_empty"]
+    """How it is known that the look would have found something."""
+
+
+class ErasureVerified(Event):
+    """Every place was looked at and holds nothing. Only this makes an erasure complete."""
+
+    NAME = "erasure.verified"
+
+    places: tuple[CheckedPlace, ...]
+    checked_at: int
+    """Position of the log up to which it was looked."""
+    certificate: str
+    """SHA-256 of the certificate's statement."""
+
+
+ErasurePerformed.model_rebuild()

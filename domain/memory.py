@@ -66,9 +66,15 @@ class Memory(NamedTuple):
     quarantined: bool = False
 
     @property
+    def erased(self) -> bool:
+        """Whether its key is destroyed, so that nobody can read it ever again."""
+        return self.content is None
+
+    @property
     def live(self) -> bool:
         """The one live predicate: no ending of any kind (behaviour.md 1.4)."""
-        return not (self.archived or self.suppressed or self.refuted or self.quarantined or self.successor)
+        ended = self.archived or self.suppressed or self.refuted or self.quarantined or self.successor
+        return not (ended or self.erased)
 
     def expired(self, now: datetime) -> bool:
         """Half-open: a memory is expired from the very instant it expires (F15)."""
@@ -86,11 +92,12 @@ class Memory(NamedTuple):
 
     def retrievable(self, now: datetime) -> bool:
         """What read paths may show unasked; superseded ones pass here and are ranked last (settlement 15)."""
-        return not (self.archived or self.suppressed or self.refuted or self.quarantined or self.expired(now))
+        hidden = self.archived or self.suppressed or self.refuted or self.quarantined or self.erased
+        return not (hidden or self.expired(now))
 
     def status(self, now: datetime) -> Status:
         """One word for the state; the strongest ending wins."""
-        if self.content is None:
+        if self.erased:
             return "erased"
         if self.refuted:
             return "refuted"

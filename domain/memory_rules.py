@@ -11,7 +11,7 @@ from uuid import UUID
 
 from . import commands as c
 from . import events as e
-from .errors import Conflict, InvalidInput
+from .errors import Conflict, Erased, InvalidInput
 from .fields import Producer, Trust
 from .memory import Memory, Owners
 
@@ -87,6 +87,7 @@ def decide_revise(
     Filing and owners that are left out are taken from the predecessor; so is the topic.
     """
     check_version(predecessor, command.expected_version)
+    refuse_if_erased(predecessor)
     _refuse_if_closed(predecessor, "revised")
     occurred_at = check_occurred_at(command.occurred_at, now)
     _check_end(command, occurred_at)
@@ -132,7 +133,7 @@ def decide_revise(
 def decide_move(state: Memory, command: c.Move, project: UUID | None) -> list[e.Event]:
     """Filing only; nothing where nothing changes (behaviour.md 1.8)."""
     check_version(state, command.expected_version)
-    _refuse_if_erased(state)
+    refuse_if_erased(state)
     scope = command.scope or state.scope
     new_project = None if command.no_project else (project if command.project is not None else state.project)
     tags = state.tags if command.tags is None else command.tags
@@ -153,7 +154,7 @@ def decide_move(state: Memory, command: c.Move, project: UUID | None) -> list[e.
 def decide(state: Memory, command: c.EndingCommand) -> list[e.Event]:
     """What follows from a command about one memory; an empty list where it already is so."""
     check_version(state, command.expected_version)
-    _refuse_if_erased(state)
+    refuse_if_erased(state)
     match command:
         case c.Reaffirm():
             _refuse_unless_live(state, "reaffirmed")
@@ -194,7 +195,7 @@ def decide_supersede(older: Memory, newer: Memory, proposal: UUID) -> list[e.Eve
 
 def decide_suppress(state: Memory, *, plan_id: UUID, approver: UUID, reason: str) -> list[e.Event]:
     """Hide from retrieval by an approved plan; pinned and verified memories are refused (B20)."""
-    _refuse_if_erased(state)
+    refuse_if_erased(state)
     if state.suppressed:
         return []
     if state.pinned or state.verified:
@@ -248,18 +249,19 @@ def _check_end(command: c.Remember | c.RememberImported | c.Revise, occurred_at:
         raise InvalidInput("valid_to", "lies before the memory begins to hold", "Say since when with valid_from")
 
 
-def _refuse_if_erased(state: Memory) -> None:
-    if state.content is None:
-        raise Conflict("the memory was erased; nothing brings it back", memory_id=state.id)
+def refuse_if_erased(state: Memory) -> None:
+    """Nothing follows from a memory that was erased; raises `Erased`."""
+    if state.erased:
+        raise Erased(f"memory {state.id} was erased; nothing brings it back", memory_id=state.id)
 
 
 def _refuse_if_closed(state: Memory, what: str) -> None:
-    _refuse_if_erased(state)
     if state.successor or state.suppressed or state.refuted or state.quarantined:
         _refuse_unless_live(state, what)
 
 
 def _refuse_unless_live(state: Memory, what: str) -> None:
+    refuse_if_erased(state)
     if state.live:
         return
     endings = ("superseded", "archived", "suppressed", "refuted", "quarantined")

@@ -71,7 +71,7 @@ async def open_engine(
     vault = Vault(database, keyring)
     log = Log(database, vault)
     await log.open()
-    tail = LogTail(database)
+    tail = LogTail(database, vault.recollection)
     await tail.open()
     return Engine(
         database=database,

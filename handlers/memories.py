@@ -11,14 +11,25 @@ from uuid import UUID
 
 from ..domain import commands as c
 from ..domain import memory_rules as rules
-from ..domain.errors import Conflict, KeyReused, NotFound, WrongKind
+from ..domain.errors import Conflict, Erased, KeyReused, NotFound, WrongKind
 from ..domain.events import Event
 from ..domain.fields import parse
 from ..domain.memory import Memory, Owners, evolve
 from ..domain.memory_rules import Resolved
 from ..streams.folding import fold_stream
 from ..streams.ids import new_id
-from ..streams.log import Appended, Claim, ClaimHeld, CommandKey, KeyTaken, NewEvent, Repeated, Unit, VersionMoved
+from ..streams.log import (
+    Appended,
+    Claim,
+    ClaimHeld,
+    CommandKey,
+    ErasedMeanwhile,
+    KeyTaken,
+    NewEvent,
+    Repeated,
+    Unit,
+    VersionMoved,
+)
 from ..streams.payloads import Envelope
 from .caller import Caller
 from .claims import TextClaims
@@ -83,11 +94,11 @@ class MemoryCommands:
         command = parse(c.Revise, arguments)
         self._check_import(caller, command.occurred_at is not None)
         caller.check_trust(command.trust)
-        resolved = await self._resolve(caller.tenant, command)
-        await self._check_ids(caller.tenant, "derived_from", command.derived_from)
         successor_id = new_id()
 
         async def attempt() -> _Plan | _Settled:
+            resolved = await self._resolve(caller.tenant, command)
+            await self._check_ids(caller.tenant, "derived_from", command.derived_from)
             before = await self.load(caller.tenant, command.memory_id)
             texts = await self._texts(caller.tenant)
             scope = command.scope or before.scope
@@ -133,8 +144,12 @@ class MemoryCommands:
         """Change only the filing of a memory."""
         caller.require("memory:write")
         command = parse(c.Move, arguments)
-        project = await self._register(caller.tenant, "project", command.project)
-        return await self._change(caller, command, retry, lambda state: rules.decide_move(state, command, project))
+
+        async def decide(state: Memory) -> list[Event]:
+            project = await self._register(caller.tenant, "project", command.project)
+            return rules.decide_move(state, command, project)
+
+        return await self._change(caller, command, retry, decide)
 
     async def reaffirm(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
         """Say that a memory still holds."""
@@ -171,9 +186,9 @@ class MemoryCommands:
         """Hide a memory from retrieval as an approved plan says; the planner calls this."""
         caller.require("memory:review")
         command = parse(c.Suppress, arguments)
-        approver = await self._engine.directory.register(caller.tenant, "actor", command.approver)
 
-        def decide(state: Memory) -> list[Event]:
+        async def decide(state: Memory) -> list[Event]:
+            approver = await self._engine.directory.register(caller.tenant, "actor", command.approver)
             rules.check_version(state, command.expected_version)
             return rules.decide_suppress(state, plan_id=command.plan_id, approver=approver, reason=command.reason)
 
@@ -206,10 +221,10 @@ class MemoryCommands:
         caller.check_trust(command.trust)
         memory_id = new_id()
         scope = command.scope or "personal"
-        resolved = await self._resolve(caller.tenant, command)
-        await self._check_ids(caller.tenant, "derived_from", command.derived_from)
 
         async def attempt() -> _Plan | _Settled:
+            resolved = await self._resolve(caller.tenant, command)
+            await self._check_ids(caller.tenant, "derived_from", command.derived_from)
             now = self._engine.clock()
             texts = await self._texts(caller.tenant)
             holders = await texts.holders(scope, command.content)
@@ -239,18 +254,22 @@ class MemoryCommands:
 
     async def _ending(self, caller: Caller, command: c.EndingCommand, retry: Retry) -> Written:
         caller.require("memory:write")
-        return await self._change(caller, command, retry, lambda state: rules.decide(state, command))
+
+        async def decide(state: Memory) -> list[Event]:
+            return rules.decide(state, command)
+
+        return await self._change(caller, command, retry, decide)
 
     async def _change(
         self,
         caller: Caller,
         command: c.EndingCommand | c.Move | c.Suppress,
         retry: Retry,
-        decide: Callable[[Memory], list[Event]],
+        decide: Callable[[Memory], Awaitable[list[Event]]],
     ) -> Written:
         async def attempt() -> _Plan | _Settled:
             before = await self.load(caller.tenant, command.memory_id)
-            events = decide(before)
+            events = await decide(before)
             if not events:
                 return _Settled(before)
             after = apply_events(before, events)
@@ -284,6 +303,8 @@ class MemoryCommands:
             policy=tenant.policy_version,
         )
         for _ in range(ATTEMPTS):
+            # Before anything is read: what is erased from now on must not come back with what this writes.
+            fence = await self._engine.log.fence(caller.tenant)
             plan = await attempt()
             if isinstance(plan, _Settled):
                 if retry.key is not None:
@@ -298,6 +319,7 @@ class MemoryCommands:
                     claims=plan.claims,
                     command=key,
                     new_keys=plan.new_keys,
+                    fence=fence,
                 )
             )
             match outcome:
@@ -306,7 +328,7 @@ class MemoryCommands:
                     return await self._answer(caller.tenant, stored, outcome.position, True, False)
                 case Repeated() | KeyTaken():
                     return await self._answer_repeat(caller.tenant, outcome)
-                case VersionMoved() | ClaimHeld():
+                case VersionMoved() | ClaimHeld() | ErasedMeanwhile():
                     continue
         raise Conflict("the memory keeps changing while this is tried; read it again and decide anew")
 
@@ -326,6 +348,7 @@ class MemoryCommands:
     async def _answer(
         self, tenant: UUID, memory: Memory, position: int, changed: bool, deduplicated: bool
     ) -> Written:
+        rules.refuse_if_erased(memory)
         view = await present_memory(self._engine, tenant, memory, position)
         return Written(memory=view, position=position, changed=changed, deduplicated=deduplicated)
 
@@ -356,6 +379,9 @@ class MemoryCommands:
                 raise WrongKind(f"{field}: {one} is the id of a {kind}, not of a memory", field=field, id=one)
             if not kind:
                 raise NotFound(f"{field}: no memory {one}", field=field, id=one)
+        erased = sorted(set(ids) - set((await self._engine.vault.data_keys(tenant, ids)).known)) if ids else []
+        if erased:
+            raise Erased(f"{field}: memory {erased[0]} was erased", field=field, id=erased[0])
 
     async def _expired(self, tenant: UUID, memory_id: UUID | None) -> bool:
         """Whether the holder of a text has expired, so that the text is free for another memory (settlement 4)."""

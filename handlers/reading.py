@@ -7,8 +7,9 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
-from ..domain.errors import InvalidInput, NotFound, WrongKind
+from ..domain.errors import Erased, InvalidInput, NotFound, WrongKind
 from ..domain.fields import Id, Instant, MemoryType, Name, Scope, Tags, parse
+from ..domain.memory import evolve
 from ..projections.as_of import AsOf
 from ..projections.filters import MemoryFilter
 from ..projections.generations import read_models
@@ -19,6 +20,7 @@ from ..projections.rows import list_rows, read_rows
 from ..projections.search import Search
 from ..streams.database import Connection
 from ..streams.directory import NameKind
+from ..streams.folding import fold_stream
 from .as_of import Timed, echoed, in_words, look_from
 from .caller import Caller
 from .cursors import make_cursor, read_cursor
@@ -225,10 +227,18 @@ class Reading:
             kind = names.get(one, "").partition(".")[0]
             if kind and kind != "memory":
                 raise WrongKind(f"{one} is the id of a {kind}, not of a memory", id=one, kind=kind)
+            if kind and await self._is_erased(tenant, one, as_of):
+                raise Erased(f"memory {one} was erased; nothing brings it back", memory_id=one)
             if self._scratch is None:
                 async with self._read_models() as connection:
                     await refuse_parked(connection, read_model, tenant, [one], as_of.known)
             raise NotFound(f"no memory {one}{in_words(as_of)}", memory_id=one)
+
+    async def _is_erased(self, tenant: UUID, memory_id: UUID, as_of: AsOf) -> bool:
+        """Whether it was on record by then and its key is destroyed."""
+        recorded = await self._engine.log.read_streams(tenant, [memory_id], upto=as_of.known or 2**62)
+        state = fold_stream(recorded.get(memory_id, ()), evolve)
+        return state is not None and state.erased
 
     def _read_models(self) -> AbstractAsyncContextManager[Connection]:
         return read_models(self._engine.database, scratch=self._scratch)

@@ -13,6 +13,7 @@ from ..domain.errors import LethelogError, Unavailable
 from ..domain.events import event_class
 from ..streams.database import Connection, Database
 from ..streams.payloads import RecordedEvent, WrittenByNewer
+from ..streams.recollection import UNKNOWN, Recollection, hold_off, read_epoch
 from ..streams.sealing import UnusableKey
 from ..streams.unhandled import BEHIND
 from .generations import HOME
@@ -67,7 +68,10 @@ class CannotRead(LethelogError):
 
 
 class MovedMeanwhile(Exception):
-    """The view is not where the page begins: another leader or a rebuild was quicker. Read the position anew."""
+    """The view is not where the page begins: another leader or a rebuild was quicker. Read the position anew.
+
+    Or something was erased since the page was read: read it again.
+    """
 
 
 class _Unfit(Exception):
@@ -94,6 +98,8 @@ class Page:
     wanted: Sequence[RecordedEvent]
     aside: Sequence[RecordedEvent]
     prepared: Any
+    epoch: int
+    """`Applier.epoch` of before it was read."""
 
     @property
     def end(self) -> int:
@@ -104,14 +110,27 @@ class Page:
 class Applier:
     """Applies pages to the current generation, or to the copy in ``schema``."""
 
-    def __init__(self, database: Database, projection: Projection, schema: str | None) -> None:
+    def __init__(
+        self, database: Database, projection: Projection, schema: str | None, recollection: Recollection
+    ) -> None:
         self._database = database
+        self._recollection = recollection
         self._projection = projection
         self._schema = schema
         self._namespaces = frozenset(name.partition(".")[0] for name in projection.wants)
         self._parked: frozenset[StreamKey] = frozenset()
 
-    async def prepare(self, events: Sequence[RecordedEvent], by: Projection | None = None) -> Page:
+    async def epoch(self) -> int:
+        """To be asked for before events are read, and given to `prepare` or `apply` with them.
+
+        What was read under it is only written while nothing was erased since.
+        """
+        if self._recollection.epoch == UNKNOWN:
+            async with self._database.connection() as connection:
+                self._recollection.notice(await read_epoch(connection))
+        return self._recollection.epoch
+
+    async def prepare(self, events: Sequence[RecordedEvent], epoch: int, by: Projection | None = None) -> Page:
         """Sort a page's events and do what takes long. ``by`` does it in the projection's stead."""
         wanted: list[RecordedEvent] = []
         aside: list[RecordedEvent] = []
@@ -124,11 +143,12 @@ class Applier:
             check(event)
             wanted.append(event)
         prepared = await (by or self._projection).prepare(wanted) if wanted else None
-        return Page(events, wanted, aside, prepared)
+        return Page(events, wanted, aside, prepared, epoch)
 
     async def write(self, page: Page, before: int, by: Projection | None = None) -> None:
         """Write a prepared page and move the position; all of it or nothing. Raises `MovedMeanwhile`."""
         async with self._database.transaction() as connection:
+            await demand_epoch(connection, self._recollection, page.epoch)
             schema = await self._take_turn(connection, before)
             if page.wanted:
                 await (by or self._projection).apply(connection, schema, page.wanted, page.prepared)
@@ -136,13 +156,13 @@ class Applier:
                 await park(connection, self._projection.name, schema, page.aside, BEHIND, 0)
             await self._advance(connection, schema, page.end)
 
-    async def apply(self, events: Sequence[RecordedEvent], before: int) -> int:
+    async def apply(self, events: Sequence[RecordedEvent], before: int, epoch: int) -> int:
         """Apply a page; returns the position.
 
         Raises `CannotApply` for the first event that cannot be applied, once everything before it is.
         """
         try:
-            await self.write(await self.prepare(events), before)
+            await self.write(await self.prepare(events, epoch), before)
             return events[-1].position
         except (Unavailable, MovedMeanwhile):
             raise
@@ -155,7 +175,7 @@ class Applier:
         if len(events) == 1:
             raise CannotApply(self._projection.name, before, events[0], failed) from failed
         middle = len(events) // 2
-        return await self.apply(events[middle:], await self.apply(events[:middle], before))
+        return await self.apply(events[middle:], await self.apply(events[:middle], before, epoch), epoch)
 
     async def set_aside(self, failed: CannotApply, attempts: int) -> int:
         """Park an event that cannot be applied and pass it; returns the position."""
@@ -224,6 +244,17 @@ class Applier:
             "where name = %s and schema = %s",
             (position, self._projection.name, schema),
         )
+
+
+async def demand_epoch(connection: Connection, recollection: Recollection, epoch: int) -> None:
+    """Keep erasures off until the transaction ends. Raises `MovedMeanwhile` if there was one since ``epoch``.
+
+    Then what the process remembered of before is let go, so that reading again gives what is still there.
+    """
+    present = await hold_off(connection)
+    if present != epoch:
+        recollection.notice(present)
+        raise MovedMeanwhile
 
 
 def check(event: RecordedEvent) -> None:

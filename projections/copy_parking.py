@@ -11,8 +11,9 @@ from ..domain.errors import Unavailable
 from ..streams.database import Connection, Database
 from ..streams.log import Log, Selection
 from ..streams.payloads import RecordedEvent
+from ..streams.recollection import read_epoch
 from ..streams.unhandled import BEHIND
-from .applying import CannotApply, MovedMeanwhile, check
+from .applying import CannotApply, MovedMeanwhile, check, demand_epoch
 from .generations import HOME
 from .parked import first_parked, park
 from .projection import Projection
@@ -42,6 +43,9 @@ class CopyParking:
         was met. Raises `CannotApply` for it where it may not be parked, and `MovedMeanwhile`.
         """
         event = failed.event
+        async with self._database.connection() as connection:
+            epoch = await read_epoch(connection)
+        self._log.recollection.notice(epoch)
         only = Selection(event.tenant, stream=event.stream)
         read = await self._log.read_page(0, LONGEST_STREAM, event.position, only=only)
         stream = [one for one in read if one.name in self._projection.wants or one.position == event.position]
@@ -51,6 +55,7 @@ class CopyParking:
         prepared = await self._projection.prepare(stream[:good]) if good else None
         name, schema = self._projection.name, self._schema
         async with self._database.transaction() as connection:
+            await demand_epoch(connection, self._log.recollection, epoch)
             await self._take_turn(connection, failed.before)
             if good:
                 await self._projection.apply(connection, schema, stream[:good], prepared)

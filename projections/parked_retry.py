@@ -8,7 +8,8 @@ from ..domain.errors import Unavailable
 from ..streams.database import Connection, Database
 from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
-from .applying import CannotApply, check
+from ..streams.recollection import read_epoch
+from .applying import CannotApply, MovedMeanwhile, check, demand_epoch
 from .generations import HOME
 from .parked import StreamKey, next_of_stream, note_attempt, parked_streams, unpark
 from .projection import Projection
@@ -48,9 +49,14 @@ class ParkedEvents:
 
     async def _retry_sequence(self, one: StreamKey, done: Retried) -> None:
         while (position := await self._first(one)) is not None:
+            async with self._database.connection() as connection:
+                epoch = await read_epoch(connection)
+            self._log.recollection.notice(epoch)
             [event] = await self._log.read_page(position - 1, 1, position)
             try:
-                done.applied += await self._apply(event)
+                done.applied += await self._apply(event, epoch)
+            except MovedMeanwhile:
+                continue
             except Unavailable:
                 raise
             except Exception as error:
@@ -67,11 +73,12 @@ class ParkedEvents:
             waiting = await next_of_stream(connection, self._projection.name, schema, one, 1)
         return waiting[0] if waiting else None
 
-    async def _apply(self, event: RecordedEvent) -> int:
+    async def _apply(self, event: RecordedEvent, epoch: int) -> int:
         """Apply one event and take it out; 0 where somebody was quicker."""
         check(event)
         prepared = await self._projection.prepare([event])
         async with self._database.transaction() as connection:
+            await demand_epoch(connection, self._log.recollection, epoch)
             schema = await self._lock(connection)
             one = (event.tenant, event.stream)
             if await next_of_stream(connection, self._projection.name, schema, one, 1) != [event.position]:

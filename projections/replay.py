@@ -13,6 +13,7 @@ from ..streams.database import Database
 from ..streams.leadership import Leadership
 from ..streams.log import Log
 from ..streams.reader import LogTail
+from ..streams.recollection import hold_off
 from .projection import Projection
 from .rebuild import Rebuilder, Report, silent
 from .scratch import discard, drop_leftovers, read_leftovers, replaying_schema
@@ -115,6 +116,8 @@ class Replayer:
         """Let a replay that is whole be seen under its name."""
         schema = replay_schema(name)
         async with self._database.transaction() as connection:
+            # An erasure looks for copies where they stand, so none may move meanwhile.
+            await hold_off(connection)
             try:
                 await connection.execute(f"create schema {schema}")
             except DuplicateSchema:

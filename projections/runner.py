@@ -94,7 +94,7 @@ class ProjectionRunner:
         self._schema = schema
         self._retry_seconds = retry_seconds
         self._pass_by = pass_by
-        self._applier = Applier(database, projection, schema)
+        self._applier = Applier(database, projection, schema, log.recollection)
         self.leadership = Leadership(database, duty(projection.name))
 
     async def run(self) -> None:
@@ -124,8 +124,9 @@ class ProjectionRunner:
         while position < target:
             try:
                 position = await self._overlapped(position, target)
+                epoch = await self._applier.epoch()
                 page = await self._read(position, LARGEST_PAGE, target)
-                position = await self._applier.apply(page, position) if page else position
+                position = await self._applier.apply(page, position, epoch) if page else position
             except MovedMeanwhile:
                 position = await self.position()
             except CannotApply as failed:
@@ -212,10 +213,12 @@ class ProjectionRunner:
             return await self.position()
 
     async def _write_pages(self, by: Projection, position: int, target: int, size: int, report: Report) -> int:
+        # Of them all: ``by`` may keep what it read for one page until it writes a later one.
+        epoch = await self._applier.epoch()
         with seldom_collected() as collect:
-            page = await self._next_page(by, position, target, size)
+            page = await self._next_page(by, position, target, size, epoch)
             while page is not None:
-                following = asyncio.create_task(self._next_page(by, page.end, target, size))
+                following = asyncio.create_task(self._next_page(by, page.end, target, size, epoch))
                 try:
                     await self._applier.write(page, position, by)
                 except BaseException:
@@ -228,9 +231,9 @@ class ProjectionRunner:
                 collect()
         return position
 
-    async def _next_page(self, by: Projection, position: int, target: int, size: int) -> Page | None:
+    async def _next_page(self, by: Projection, position: int, target: int, size: int, epoch: int) -> Page | None:
         events = await self._read(position, size, target)
-        return await self._applier.prepare(events, by) if events else None
+        return await self._applier.prepare(events, epoch, by) if events else None
 
     async def _follow(self) -> None:
         position = await self.position()
@@ -241,8 +244,9 @@ class ProjectionRunner:
             try:
                 if size == LARGEST_PAGE:
                     position = await self._overlapped(position, position + AT_ONCE * LARGEST_PAGE)
+                epoch = await self._applier.epoch()
                 page = await self._read(position, size)
-                position = await self._applier.apply(page, position) if page else position
+                position = await self._applier.apply(page, position, epoch) if page else position
             except CannotApply as failed:
                 failures = failures + 1 if failed.event.position == failing_at else 1
                 failing_at, size = failed.event.position, 1

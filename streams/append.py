@@ -53,12 +53,19 @@ class PreparedUnit:
     claims: list[tuple[str, bytes, UUID | None, UUID | None]] = field(
         default_factory=list[tuple[str, bytes, UUID | None, UUID | None]]
     )
+    demands: int = 0
+    """How many of the last claims are only demanded."""
 
     def add_event(self, stream: UUID, version: int, name: str, event_id: UUID, body: bytes) -> None:
         self.events.append((stream, version, name, event_id, body))
 
     def add_claim(self, kind: str, digest: bytes, held_by: UUID | None, holder: UUID | None) -> None:
         self.claims.append((kind, digest, held_by, holder))
+
+    def demand(self, kind: str, digest: bytes, holder: UUID | None) -> None:
+        """Demand that a claim is held like this; any number of units may at once, and none may change it."""
+        self.demands += 1
+        self.add_claim(kind, digest, holder, holder)
 
     @property
     def event_ids(self) -> list[UUID]:
@@ -72,7 +79,7 @@ class PreparedUnit:
         return [
             self.command.digest,
             *[row[0].int for row in self.events],
-            *[claim[1] for claim in self.claims],
+            *[claim[1] for claim in self.claims[: len(self.claims) - self.demands]],
             *[kept.key_id.int for kept in self.keys],
         ]
 

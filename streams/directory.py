@@ -25,12 +25,14 @@ class Directory:
         self._vault = vault
         self._ids: dict[tuple[UUID, str, str], UUID] = {}
         self._names: dict[tuple[UUID, UUID], str] = {}
+        vault.recollection.register(self._forget)
 
     async def find(self, tenant: UUID, kind: NameKind, name: str) -> UUID | None:
         """The id of a name, or None where it was never used."""
         key = (tenant, _space(kind), name)
         if key in self._ids:
             return self._ids[key]
+        turn = self._vault.recollection.turn()
         digest = await self._digest(tenant, kind, name)
         async with self._database.connection() as connection:
             cursor = await connection.execute(
@@ -40,7 +42,7 @@ class Directory:
             row = await cursor.fetchone()
         if row is None:
             return None
-        self._remember(key, row[0])
+        self._remember(key, row[0], turn)
         return row[0]
 
     async def register(self, tenant: UUID, kind: NameKind, name: str) -> UUID:
@@ -49,6 +51,7 @@ class Directory:
         if known is not None:
             return known
         fresh = uuid4()
+        turn = self._vault.recollection.turn()
         sealing_key = await self._vault.purpose_key(tenant, "directory-name")
         sealed = sealing.seal(sealing_key, name.encode(), tenant.bytes + fresh.bytes)
         digest = await self._digest(tenant, kind, name)
@@ -67,7 +70,7 @@ class Directory:
             found = await self.find(tenant, kind, name)
             assert found is not None
             return found
-        self._remember((tenant, _space(kind), name), row[0])
+        self._remember((tenant, _space(kind), name), row[0], turn)
         return row[0]
 
     async def names(self, tenant: UUID, ids: Iterable[UUID | None]) -> Mapping[UUID, str]:
@@ -76,6 +79,7 @@ class Directory:
         found = {one: self._names[(tenant, one)] for one in wanted if (tenant, one) in self._names}
         missing = list(wanted - set(found))
         if missing:
+            turn = self._vault.recollection.turn()
             sealing_key = await self._vault.purpose_key(tenant, "directory-name")
             async with self._database.connection() as connection:
                 cursor = await connection.execute(
@@ -84,7 +88,7 @@ class Directory:
                 )
                 for one, kind, sealed in await cursor.fetchall():
                     name = sealing.unseal(sealing_key, sealed, tenant.bytes + one.bytes).decode()
-                    self._remember((tenant, kind, name), one)
+                    self._remember((tenant, kind, name), one, turn)
                     found[one] = name
         return found
 
@@ -92,10 +96,21 @@ class Directory:
         key = await self._vault.purpose_key(tenant, "directory-lookup")
         return sealing.keyed_digest(key, _space(kind).encode(), name.encode())
 
-    def _remember(self, key: tuple[UUID, str, str], one: UUID) -> None:
+    async def kinds(self, tenant: UUID, name: str) -> dict[UUID, str]:
+        """Every id that a name has among people and actors, and its kind: what is known of one person."""
+        kinds: tuple[NameKind, ...] = ("subject", "actor")
+        found = {str(kind): await self.find(tenant, kind, name) for kind in kinds}
+        return {one: kind for kind, one in found.items() if one is not None}
+
+    def _forget(self) -> None:
+        self._ids.clear()
+        self._names.clear()
+
+    def _remember(self, key: tuple[UUID, str, str], one: UUID, turn: int) -> None:
+        if not self._vault.recollection.may_keep(turn):
+            return
         if len(self._ids) >= CACHE_LIMIT:
-            self._ids.clear()
-            self._names.clear()
+            self._forget()
         self._ids[key] = one
         self._names[(key[0], one)] = key[2]
 

@@ -13,17 +13,23 @@ from uuid import UUID
 
 from ..domain.events import Event
 from . import instants, payloads
-from .append import AppendQueue, PreparedUnit
-from .database import Database
+from .append import AppendQueue, PreparedUnit, call_statement, unit_arrays
+from .database import Connection, Database
 from .ids import new_id
 from .leadership import Leadership
 from .pages import EVENT_COLUMNS, Selection, read_rows
 from .payloads import Envelope, RecordedEvent
 from .portions import portions, uncollected
+from .recollection import Recollection
 from .vault import DataKeys, Vault, WrappedKey
 
 FEW_EVENTS = 10
 """A unit of no more is made without a word to the garbage collector."""
+FENCE = "erasing"
+"""Kind of the claim that the newest erasure of a tenant holds."""
+FENCED = b""
+"""Digest of that claim."""
+
 
 
 class NewEvent(NamedTuple):
@@ -59,6 +65,14 @@ class CommandKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Unfenced:
+    """Of a unit that does without a fence."""
+
+
+UNFENCED = Unfenced()
+
+
+@dataclass(frozen=True, slots=True)
 class Unit:
     """What one command appends: all or none."""
 
@@ -71,6 +85,9 @@ class Unit:
     command: CommandKey = field(default_factory=CommandKey.fresh)
     new_keys: frozenset[UUID] = frozenset()
     """Memories that come to be with this unit and need a data key."""
+    fence: UUID | Unfenced | None = UNFENCED
+    """What `Log.fence` said before anything was read that this unit rests on: it is refused if something of its
+    tenant was erased since. Whoever writes what it read, or names somebody, needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +128,12 @@ class ClaimHeld:
     holder: UUID | None
 
 
-Outcome = Appended | Repeated | KeyTaken | VersionMoved | ClaimHeld
+@dataclass(frozen=True, slots=True)
+class ErasedMeanwhile:
+    """Something of the tenant was erased since the unit's fence was taken: read it all again and decide anew."""
+
+
+Outcome = Appended | Repeated | KeyTaken | VersionMoved | ClaimHeld | ErasedMeanwhile
 
 
 class Log:
@@ -121,6 +143,11 @@ class Log:
         self._database = database
         self._vault = vault
         self._queue = AppendQueue(database)
+
+    @property
+    def recollection(self) -> Recollection:
+        """What this process may remember."""
+        return self._vault.recollection
 
     async def open(self) -> None:
         await self._queue.open()
@@ -135,11 +162,12 @@ class Log:
         A caller that is cancelled neither loses nor doubles its unit: it is stored once or not at all, and the
         same command key tells which.
         """
+        turn = self.recollection.turn()
         prepared, fresh = await self._prepare(unit)
         result = await self._queue.submit(prepared)
         if result.outcome == "ok":
             for key_id, key in fresh.items():
-                self._vault.remember(unit.tenant, key_id, key)
+                self._vault.remember(unit.tenant, key_id, key, turn)
             assert result.at is not None
             return Appended(result.position, result.at, tuple(prepared.event_ids))
         if result.outcome == "repeat":
@@ -148,9 +176,40 @@ class Log:
         if result.outcome == "version":
             assert result.subject is not None
             return VersionMoved(result.subject, result.detail)
+        if result.outcome == "claimed" and result.detail == len(unit.claims):
+            self.recollection.forget()
+            return ErasedMeanwhile()
         if result.outcome == "claimed":
             return ClaimHeld(unit.claims[result.detail], result.subject)
         return KeyTaken()
+
+    async def append_within(self, connection: Connection, unit: Unit) -> Outcome:
+        """Append one unit by a transaction of the caller's, together with what else is done there.
+
+        Nobody else appends until that transaction ends. What comes of it is only true if that commits.
+        """
+        prepared, _ = await self._prepare(unit)
+        cursor = await connection.execute(call_statement(), unit_arrays([prepared]))
+        rows: list[tuple[int, str, int, Any, int, UUID]] = await cursor.fetchall()
+        [(_, outcome, position, at, detail, subject)] = rows
+        if outcome == "ok":
+            return Appended(position, at, tuple(prepared.event_ids))
+        if outcome == "version":
+            return VersionMoved(subject, detail)
+        if outcome == "claimed":
+            return ClaimHeld(unit.claims[detail - 1], subject)
+        return Repeated(position, subject) if outcome == "repeat" else KeyTaken()
+
+    async def fence(self, tenant: UUID) -> UUID | None:
+        """What to give a unit of this tenant as its fence: the newest erasure, or None where there was none."""
+        recollection = self.recollection
+        if tenant not in recollection.fences:
+            turn = recollection.turn()
+            [newest] = await self.holders(tenant, [(FENCE, FENCED)])
+            if not recollection.may_keep(turn):
+                return newest
+            recollection.fences[tenant] = newest
+        return recollection.fences[tenant]
 
     async def read_stream(self, tenant: UUID, stream: UUID, *, after: int = 0) -> list[RecordedEvent]:
         """Events of one stream after a version, in order; empty where there is none for this tenant."""
@@ -325,6 +384,9 @@ def _assembled(
         prepared.add_event(new.stream, new.version, new.event.NAME, new_id(), body)
     for claim in unit.claims:
         prepared.add_claim(claim.kind, claim.digest, claim.held_by, claim.holder)
+    if not isinstance(unit.fence, Unfenced):
+        # The last one, by which `append` knows it; nobody who demands it hinders another.
+        prepared.demand(FENCE, FENCED, unit.fence)
     return prepared
 
 

@@ -11,6 +11,7 @@ import psycopg
 from ..domain.errors import LethelogError
 from .database import Connection, Database
 from .ending import end
+from .recollection import CHANNEL, Recollection, read_epoch, say_seen
 
 POLL_SECONDS = 1.0
 """A waiter looks again after this long even if no notification came."""
@@ -20,8 +21,10 @@ _RECONNECT_SECONDS = 0.5
 class LogTail:
     """Says when there may be something new. Open and use it inside one event loop."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, recollection: Recollection | None = None) -> None:
+        """``recollection`` is told of erasures, and may keep things only while that works."""
         self._database = database
+        self._recollection = recollection or Recollection()
         self._changed = asyncio.Condition()
         self._ticks = 0
         self._task: asyncio.Task[None] | None = None
@@ -60,15 +63,37 @@ class LogTail:
             try:
                 connection = await self._database.connect()
                 await connection.execute("listen lethelog")
+                await connection.execute(f"listen {CHANNEL}")
+                seen = await self._see(connection, None)
                 listening.set()
                 # Whatever was committed while nobody listened.
                 await self.wake()
-                async for _ in connection.notifies():
+                while True:
+                    async with contextlib.aclosing(connection.notifies()) as heard:
+                        async for one in heard:
+                            if one.channel == CHANNEL:
+                                # At once: until then this process may open what is gone.
+                                self._recollection.forget()
+                                break
+                            await self.wake()
+                    seen = await self._see(connection, seen)
                     await self.wake()
             except (psycopg.Error, LethelogError):
                 listening.set()
             finally:
+                self._recollection.lose()
                 if connection is not None:
                     with contextlib.suppress(psycopg.Error):
                         await connection.close()
             await asyncio.sleep(_RECONNECT_SECONDS)
+
+    async def _see(self, connection: Connection, seen: int | None) -> int:
+        """Let go of what was remembered before the present epoch, and say so."""
+        while True:
+            epoch = await read_epoch(connection)
+            if epoch == seen:
+                self._recollection.listen(epoch)
+                return epoch
+            self._recollection.notice(epoch)
+            await say_seen(connection, epoch, seen)
+            seen = epoch

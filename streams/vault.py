@@ -1,7 +1,7 @@
 """Keys: one data key per memory, wrapped by its tenant's key, wrapped by the master key (design.md 4).
 
 Destroying a data key makes everything sealed under it unreadable, in every copy. A missing key reads as a
-tombstone, never as an error. Erasing and a vault of its own database come later; this module is their seam.
+tombstone, never as an error. What is remembered of keys is let go with every erasure (`recollection`).
 """
 
 import asyncio
@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from ..domain.errors import Erased
 from . import sealing
 from .arrays import UuidArray
 from .database import Connection, Database
 from .leadership import lock_number
 from .master_keys import Keyring
+from .recollection import Recollection
 
 REWRAP_PAGE = 500
 _NEW_TENANT_KEYS = lock_number("new tenant keys")
@@ -39,6 +41,11 @@ class DataKeys:
     unusable: set[UUID] = field(default_factory=set[UUID])
     """Those that exist and do not open."""
 
+    @property
+    def known(self) -> set[UUID]:
+        """Those that exist, whether they open or not."""
+        return {*self.usable, *self.unusable}
+
     def get(self, key_id: UUID) -> bytes | None:
         """The key; None where it was destroyed. Raises `UnusableKey` for one that exists and does not open."""
         key = self.usable.get(key_id)
@@ -57,25 +64,32 @@ class Vault:
     def __init__(self, database: Database, keyring: Keyring) -> None:
         self._database = database
         self.keyring = keyring
+        self.recollection = Recollection()
+        """Of this process: what it may remember, and the epoch it knows of."""
         self._tenants: dict[UUID, bytes] = {}
         self._purposes: dict[tuple[UUID, str], bytes] = {}
         # By numbers of tenant and key: the hash of a UUID is computed in Python.
         self._keys: OrderedDict[tuple[int, int], bytes] = OrderedDict()
+        self.recollection.register(self.forget)
 
     async def tenant_key(self, tenant: UUID) -> bytes:
-        """The tenant's key, made at first use."""
+        """The tenant's key, made at first use. Raises `Erased` where it was destroyed."""
         known = self._tenants.get(tenant)
         if known is None:
+            turn = self.recollection.turn()
             known = await self._load_or_make_tenant_key(tenant)
-            self._tenants[tenant] = known
+            if self.recollection.may_keep(turn):
+                self._tenants[tenant] = known
         return known
 
     async def purpose_key(self, tenant: UUID, purpose: str) -> bytes:
         """A key derived from the tenant's for one purpose, such as ``claims`` or ``directory-name``."""
         known = self._purposes.get((tenant, purpose))
         if known is None:
+            turn = self.recollection.turn()
             known = sealing.derive(await self.tenant_key(tenant), purpose)
-            self._purposes[(tenant, purpose)] = known
+            if self.recollection.may_keep(turn):
+                self._purposes[(tenant, purpose)] = known
         return known
 
     async def new_data_keys(
@@ -86,8 +100,10 @@ class Vault:
         keys = dict(zip(ids, sealing.new_keys(len(ids)), strict=True))
         return keys, [WrappedKey(key_id, wrap(key, _binding(tenant, key_id))) for key_id, key in keys.items()]
 
-    def remember(self, tenant: UUID, key_id: UUID, key: bytes) -> None:
-        """Cache a key whose append succeeded."""
+    def remember(self, tenant: UUID, key_id: UUID, key: bytes, turn: int) -> None:
+        """Keep a key, if that is allowed still; ``turn`` is of before it was read, or before its append."""
+        if not self.recollection.may_keep(turn):
+            return
         place = (tenant.int, key_id.int)
         self._keys[place] = key
         self._keys.move_to_end(place)
@@ -110,13 +126,14 @@ class Vault:
                 self._keys.move_to_end(place)
                 found.usable[key_id] = cached
         if missing:
+            turn = self.recollection.turn()
             unwrapping = await self._unwrapping_key(tenant)
             for key_id, wrapped in await self._read_wrapped(tenant, missing):
                 key = None if unwrapping is None else _unwrapped(unwrapping, wrapped, _binding(tenant, key_id))
                 if key is None:
                     found.unusable.add(key_id)
                     continue
-                self.remember(tenant, key_id, key)
+                self.remember(tenant, key_id, key, turn)
                 found.usable[key_id] = key
         return found
 
@@ -135,7 +152,7 @@ class Vault:
         """What opens the keys of a tenant; None where its own does not open, which concerns this tenant alone."""
         try:
             return sealing.Opener(await self.tenant_key(tenant))
-        except sealing.UnusableKey:
+        except (sealing.UnusableKey, Erased):
             return None
 
     def forget(self) -> None:
@@ -152,7 +169,7 @@ class Vault:
         await asyncio.to_thread(self.keyring.reload)
         done = 0
         async with self._database.connection() as connection:
-            left = "from lethelog_vault.tenant_keys where master is distinct from %s"
+            left = "from lethelog_vault.tenant_keys where wrapped <> '' and master is distinct from %s"
             cursor = await connection.execute(f"select count(*) {left}", (self.keyring.newest,))
             [total] = await cursor.fetchone() or (0,)
             report(0, total)
@@ -183,7 +200,8 @@ class Vault:
         """Fingerprint of each master key that wraps tenants' keys, and how many."""
         async with self._database.connection() as connection:
             cursor = await connection.execute(
-                "select master, count(*) from lethelog_vault.tenant_keys group by master order by master"
+                "select master, count(*) from lethelog_vault.tenant_keys where wrapped <> '' group by master "
+                "order by master"
             )
             return dict(await cursor.fetchall())
 
@@ -199,6 +217,9 @@ class Vault:
             row = await _read_tenant_key(connection, tenant)
         if row is None:
             row = await self._make_tenant_key(tenant)
+        if not row[1]:
+            # Destroyed, and never to be made again: a new one would let its tenant live on.
+            raise Erased("the tenant was erased; nothing brings it back", tenant=tenant)
         if not self.keyring.knows(row[0]):
             await asyncio.to_thread(self.keyring.reload)
         return self.keyring.unwrap(*row, _binding(tenant, tenant))

@@ -305,7 +305,8 @@ async def test_a_listener_that_is_ended_listens_again_and_misses_no_commit(world
             with psycopg.connect(database_url, autocommit=True) as connection:
                 [[ended]] = connection.execute(
                     "select count(pg_terminate_backend(pid)) from pg_stat_activity "
-                    "where query = 'listen lethelog' and datname = current_database()"
+                    "where datname = current_database() and pid in "
+                    "(select pid from pg_locks where locktype = 'advisory' and classid = 7283460)"
                 ).fetchall()
             assert ended >= 1
             # Nobody listens now.

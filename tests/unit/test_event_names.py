@@ -9,6 +9,8 @@ from lethelog.domain.upcasters import UPCASTERS, upcast
 
 SAMPLES = Path(__file__).parent / "event_samples"
 NAMES = (
+    "erasure.acknowledged", "erasure.incomplete", "erasure.performed", "erasure.previewed", "erasure.requested",
+    "erasure.verified",
     "memory.archived", "memory.moved", "memory.pinned", "memory.quarantined", "memory.reaffirmed", "memory.refuted",
     "memory.released", "memory.remembered", "memory.restored", "memory.superseded", "memory.suppressed",
     "memory.unpinned", "memory.verified",
