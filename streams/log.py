@@ -31,7 +31,6 @@ FENCED = b""
 """Digest of that claim."""
 
 
-
 class NewEvent(NamedTuple):
     """An event on its way into the log, at the version its stream will have with it."""
 
