@@ -67,6 +67,7 @@ class Vault:
         self.recollection = Recollection()
         """Of this process: what it may remember, and the epoch it knows of."""
         self._tenants: dict[UUID, bytes] = {}
+        self._wrapping: dict[UUID, sealing.Sealer] = {}
         self._purposes: dict[tuple[UUID, str], bytes] = {}
         # By numbers of tenant and key: the hash of a UUID is computed in Python.
         self._keys: OrderedDict[tuple[int, int], bytes] = OrderedDict()
@@ -96,7 +97,10 @@ class Vault:
         self, tenant: UUID, ids: Collection[UUID]
     ) -> tuple[dict[UUID, bytes], list[WrappedKey]]:
         """Fresh data keys, and their wrapped form, which the append stores in the same transaction."""
-        wrap = sealing.Sealer(await self.tenant_key(tenant)).seal
+        sealer = self._wrapping.get(tenant)
+        if sealer is None:
+            sealer = self._wrapping[tenant] = sealing.Sealer(await self.tenant_key(tenant))
+        wrap = sealer.seal
         keys = dict(zip(ids, sealing.new_keys(len(ids)), strict=True))
         return keys, [WrappedKey(key_id, wrap(key, _binding(tenant, key_id))) for key_id, key in keys.items()]
 
@@ -159,6 +163,7 @@ class Vault:
         """Drop every key this process remembers."""
         self._keys.clear()
         self._tenants.clear()
+        self._wrapping.clear()
         self._purposes.clear()
 
     async def rewrap_tenant_keys(self, report: Callable[[int, int], None]) -> int:
