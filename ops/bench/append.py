@@ -28,8 +28,8 @@ _TASKS_BOUND = (
     "meanwhile, on another, and takes less long."
 )
 _THREADS_BOUND = (
-    "One interpreter makes, seals and packs every event, and each caller is a thread of it: that it waits, is woken "
-    "and gets its turn costs more than half as much again."
+    "One interpreter makes, seals and packs every event, and each caller is a thread of it: that it waits, is "
+    "woken and gets its turn costs more than half as much again."
 )
 _ONE_BOUND = (
     "A lone caller waits for the interpreter, a round trip, the database and a flush, one after another: there is "
