@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from lethelog.domain import events as e
+from lethelog.streams import audit
 from lethelog.streams.append import PreparedUnit, call_statement, unit_arrays
 from lethelog.streams.database import Database
 from lethelog.streams.log import (
@@ -155,6 +156,56 @@ async def test_many_callers_share_commits_and_each_gets_its_own_outcome(log: Log
     assert len(stored) == 50
     assert sorted(o.position for o in stored) == list(range(1, 51))
     assert all(isinstance(o, Appended | ClaimHeld) for o in outcomes)
+
+
+async def test_one_call_stores_the_good_units_whole_and_nothing_of_those_it_refuses(log: Log, database_url: str):
+    """Refused ones stand before, between and after the others, for every reason, with events, claims and keys."""
+    here, key, earlier = uuid4(), CommandKey(b"key", b"hash"), uuid4()
+    await log.append(unit(here, claims=[Claim("content", b"taken", None, here)]))
+    await log.append(unit(earlier, command=key))
+    pair_of, alone, other = uuid4(), uuid4(), uuid4()
+    pair = Unit(
+        tenant=TENANT,
+        subject=pair_of,
+        events=[NewEvent(pair_of, 1, remembered()), NewEvent(pair_of, 2, e.MemoryPinned())],
+        envelope=envelope(),
+        claims=[Claim("content", b"free", None, pair_of)],
+        new_keys=frozenset({pair_of}),
+    )
+    units = [
+        pair,
+        unit(uuid4(), command=key),
+        unit(uuid4(), command=CommandKey(b"key", b"another")),
+        Unit(tenant=TENANT, subject=here, events=(), envelope=envelope()),
+        unit(other, claims=[Claim("x", b"f", None, other), Claim("content", b"taken", None, other)]),
+        unit(alone),
+    ]
+    skipping = [PreparedUnit(TENANT, uuid4(), CommandKey.fresh()) for _ in range(2)]
+    for one in skipping:
+        one.add_event(one.subject, 4, "memory.pinned", uuid4(), b"body")
+    skipping[0].add_claim("content", b"skips", None, skipping[0].subject)
+    prepared = [skipping[0], *[(await log._prepare(one))[0] for one in units], skipping[1]]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        answers = connection.execute(call_statement().encode(), unit_arrays(prepared)).fetchall()
+        held = connection.execute("select digest, holder from lethelog.claims order by digest").fetchall()
+        keys = connection.execute("select key_id from lethelog_vault.data_keys").fetchall()
+        commands = connection.execute("select position from lethelog.commands order by position").fetchall()
+    assert sorted((number, outcome, position, detail) for number, outcome, position, _, detail, _ in answers) == [
+        (1, "version", None, 0),
+        (2, "ok", 4, None),
+        (3, "repeat", 2, None),
+        (4, "key_reused", 2, None),
+        (5, "ok", 4, None),
+        (6, "claimed", None, 4),
+        (7, "ok", 5, None),
+        (8, "version", None, 0),
+    ]
+    assert held == [(b"free", pair_of), (b"taken", here)]
+    assert {key_id for (key_id,) in keys} == {here, earlier, pair_of, alone}
+    assert [position for (position,) in commands] == [1, 2, 4, 4, 5]
+    page = await log.read_page(0, 10)
+    assert [(one.position, one.stream) for one in page[2:]] == [(3, pair_of), (4, pair_of), (5, alone)]
+    assert (await audit.verify(log._database)).intact
 
 
 async def test_a_unit_the_database_cannot_take_fails_alone(log: Log):
