@@ -27,14 +27,14 @@ async def look_from(engine: Engine, asked: Timed, read_model: str) -> AsOf:
     """
     if asked.known_at is None:
         if asked.after:
-            await wait_for(engine.database, read_model, asked.after)
+            await wait_for(engine.doors, read_model, asked.after)
         return AsOf(engine.clock(), valid_at=asked.valid_at)
     moment = await moment_of(engine.log, "known_at", asked.known_at)
     known = moment.position
     if asked.after is not None and asked.after > known:
         raise InvalidInput("after", f"lies beyond known_at, which is position {known}", "Leave one of them out")
     if known:
-        await wait_for(engine.database, read_model, known)
+        await wait_for(engine.doors, read_model, known)
     return AsOf(moment.at, known, asked.valid_at)
 
 

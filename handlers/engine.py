@@ -11,7 +11,7 @@ from ..projections.projection import Projection
 from ..projections.rebuild import GRACE
 from ..projections.review_queue import ReviewQueue
 from ..projections.search import Search
-from ..streams.database import Database
+from ..streams.database import Database, Doors
 from ..streams.directory import Directory
 from ..streams.log import Log
 from ..streams.master_keys import Keyring
@@ -32,6 +32,7 @@ class Engine:
     """The parts, open. Built by `open_engine`; closed by `close`."""
 
     database: Database
+    """The worker's: all tenants."""
     vault: Vault
     log: Log
     directory: Directory
@@ -45,6 +46,11 @@ class Engine:
     clock: Clock
     grace: timedelta
     """How long a read model's old generation stays after a rebuild."""
+
+    @property
+    def doors(self) -> Doors:
+        """What a caller's reads and writes go through: one tenant at a time."""
+        return self.database.doors
 
     @property
     def projections(self) -> tuple[Projection, ...]:
@@ -63,24 +69,33 @@ class Engine:
 
 
 async def open_engine(
-    database_url: str, keyring: Keyring, embedder: Embedder, *, clock: Clock = utc_now, grace: timedelta = GRACE
+    database_url: str,
+    keyring: Keyring,
+    embedder: Embedder,
+    *,
+    worker_url: str | None = None,
+    clock: Clock = utc_now,
+    grace: timedelta = GRACE,
 ) -> Engine:
-    """Open every part over a migrated database. Raises `Unavailable` or `Misconfigured`."""
-    database = Database(database_url)
+    """Open every part over a migrated database. ``worker_url`` is a login of its own for background work.
+
+    Raises `Unavailable` or `Misconfigured`.
+    """
+    database = Database(database_url, worker_url=worker_url)
     await database.open()
     vault = Vault(database, keyring)
     log = Log(database, vault)
     await log.open()
-    tail = LogTail(database, vault.recollection)
+    tail = LogTail(database.doors, vault.recollection)
     await tail.open()
     return Engine(
         database=database,
         vault=vault,
         log=log,
-        directory=Directory(database, vault),
+        directory=Directory(database.doors, vault),
         tail=tail,
         embedder=embedder,
-        search=Search(database, embedder),
+        search=Search(database.doors, embedder),
         tenants=Tenants(log),
         live_memory=LiveMemory(log, embedder),
         review_queue=ReviewQueue(),

@@ -34,7 +34,7 @@ class Explaining:
         caller.require("memory:read")
         query = parse(ChainQuery, arguments)
         if query.after:
-            await wait_for(self._engine.database, "review_queue", query.after)
+            await wait_for(self._engine.doors, "review_queue", query.after)
         proposal = await self._reviewing.load(caller.tenant, query.proposal_id)
         own = await self._engine.log.read_stream(caller.tenant, proposal.id)
         staged = own[0].event

@@ -12,7 +12,7 @@ from ..domain.fields import Id, Instant, MemoryType, Name, Scope, Tags, parse
 from ..domain.memory import evolve
 from ..projections.as_of import AsOf
 from ..projections.filters import MemoryFilter
-from ..projections.generations import read_models
+from ..projections.generations import tenant_read_models
 from ..projections.live_memory import LiveMemory
 from ..projections.memory_history import MemoryHistory
 from ..projections.parked import refuse_parked
@@ -102,9 +102,7 @@ class Reading:
     def __init__(self, engine: Engine, *, scratch: str | None = None) -> None:
         self._engine = engine
         self._scratch = scratch
-        self._search = (
-            engine.search if scratch is None else Search(engine.database, engine.embedder, scratch=scratch)
-        )
+        self._search = engine.search if scratch is None else Search(engine.doors, engine.embedder, scratch=scratch)
 
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchResult:
         """The best matches, score descending; superseded ones last and flagged (settlement 15)."""
@@ -142,7 +140,7 @@ class Reading:
             return MemoryPage(memories=(), total=0, as_of=echoed(as_of))
         asked = query.model_dump(exclude={"cursor", "limit", "after"})
         beyond = read_cursor(query.cursor, asked) if query.cursor is not None else None
-        async with self._read_models() as connection:
+        async with self._read_models(caller.tenant) as connection:
             rows, total = await list_rows(connection, matching, query.limit + 1, beyond)
         page = rows[: query.limit]
         views = await present_rows(self._engine, caller.tenant, page, as_of.now)
@@ -163,7 +161,7 @@ class Reading:
         caller.require("memory:read")
         query = parse(GetQuery, arguments)
         as_of = await look_from(self._engine, query, LiveMemory.name)
-        async with self._read_models() as connection:
+        async with self._read_models(caller.tenant) as connection:
             rows = await read_rows(connection, caller.tenant, query.ids, as_of)
         await self.refuse_missing(caller.tenant, [one for one in query.ids if one not in rows], as_of)
         views = await present_rows(self._engine, caller.tenant, [rows[one] for one in query.ids], as_of.now)
@@ -175,7 +173,7 @@ class Reading:
         caller.require("memory:read")
         query = parse(HistoryQuery, arguments)
         as_of = await look_from(self._engine, query, MemoryHistory.name)
-        async with self._read_models() as connection:
+        async with self._read_models(caller.tenant) as connection:
             cursor = await connection.execute(
                 "select position, name, event_id, recorded_at, actor_kind, actor_ref, cause, correlation, policy, "
                 "judge, detail from memory_history where tenant = %s and memory_id = %s "
@@ -230,7 +228,7 @@ class Reading:
             if kind and await self._is_erased(tenant, one, as_of):
                 raise Erased(f"memory {one} was erased; nothing brings it back", memory_id=one)
             if self._scratch is None:
-                async with self._read_models() as connection:
+                async with self._read_models(tenant) as connection:
                     await refuse_parked(connection, read_model, tenant, [one], as_of.known)
             raise NotFound(f"no memory {one}{in_words(as_of)}", memory_id=one)
 
@@ -240,8 +238,8 @@ class Reading:
         state = fold_stream(recorded.get(memory_id, ()), evolve)
         return state is not None and state.erased
 
-    def _read_models(self) -> AbstractAsyncContextManager[Connection]:
-        return read_models(self._engine.database, scratch=self._scratch)
+    def _read_models(self, tenant: UUID) -> AbstractAsyncContextManager[Connection]:
+        return tenant_read_models(self._engine.doors, tenant, scratch=self._scratch)
 
     async def _filter(self, caller: Caller, query: _Narrowed, as_of: AsOf) -> MemoryFilter | None:
         """The conditions, or None where a name was never used and nothing can match."""

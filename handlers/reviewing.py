@@ -15,7 +15,7 @@ from ..domain.fields import Id, Input, Position, Reason, parse
 from ..domain.memory import Memory
 from ..domain.proposal import Proposal
 from ..projections.as_of import AsOf
-from ..projections.generations import read_models
+from ..projections.generations import tenant_read_models
 from ..projections.parked import refuse_parked
 from ..projections.progress import wait_for
 from ..projections.review_queue import ReviewQueue
@@ -83,7 +83,7 @@ class Reviewing:
         asked = query.model_dump(exclude={"cursor", "limit", "after"})
         beyond = read_cursor(query.cursor, asked) if query.cursor is not None else None
         where, values = _where(caller.tenant, query)
-        async with read_models(self._engine.database) as connection:
+        async with tenant_read_models(self._engine.doors, caller.tenant) as connection:
             cursor = await connection.execute(
                 f"select kind, count(*) from review_queue where {where} group by 1 order by 1",
                 values,
@@ -207,8 +207,8 @@ class Reviewing:
 
     async def _siblings(self, tenant: UUID, proposal: Proposal, changed: tuple[UUID, ...]) -> "list[Proposal]":
         """Other open proposals about the memories that accepting changes (settlement 6)."""
-        await wait_for(self._engine.database, "review_queue", await self._engine.log.head())
-        async with read_models(self._engine.database) as connection:
+        await wait_for(self._engine.doors, "review_queue", await self._engine.log.head())
+        async with tenant_read_models(self._engine.doors, tenant) as connection:
             cursor = await connection.execute(
                 "select proposal_id from review_queue where tenant = %s and status = 'proposed' "
                 "and proposal_id <> %s and (memory_id = any(%s) or related_id = any(%s))",
@@ -219,7 +219,7 @@ class Reviewing:
         return [one for one in loaded if one.status == "proposed"]
 
     async def _show(self, caller: Caller, proposal_id: UUID) -> ProposalDetail:
-        async with read_models(self._engine.database) as connection:
+        async with tenant_read_models(self._engine.doors, caller.tenant) as connection:
             cursor = await connection.execute(
                 f"select {_COLUMNS} from review_queue "
                 "where tenant = %s and proposal_id = %s and status <> 'dismissed'",
@@ -231,7 +231,7 @@ class Reviewing:
             )
         if row is None:
             await self.load(caller.tenant, proposal_id)
-            async with self._engine.database.connection() as connection:
+            async with self._engine.doors.tenant(caller.tenant) as connection:
                 await refuse_parked(connection, ReviewQueue.name, caller.tenant, [proposal_id])
             raise NotFound(f"no proposal {proposal_id} yet; its read model is behind", proposal_id=proposal_id)
         [view] = await self._present(memories, caller.tenant, [row])
@@ -261,7 +261,7 @@ class Reviewing:
         """
         with contextlib.suppress(NotCaughtUp):
             for name in ("review_queue", "live_memory"):
-                await wait_for(self._engine.database, name, position, seconds=SETTLE_SECONDS)
+                await wait_for(self._engine.doors, name, position, seconds=SETTLE_SECONDS)
         recorded = await self._engine.log.read_stream(caller.tenant, proposal_id)
         names = await self._engine.directory.names(
             caller.tenant, {one.envelope.actor.id for one in recorded if one.envelope.actor.kind in _NAMED}
@@ -272,8 +272,8 @@ class Reviewing:
 
     async def _wait(self, position: int | None) -> None:
         if position:
-            await wait_for(self._engine.database, "review_queue", position)
-            await wait_for(self._engine.database, "live_memory", position)
+            await wait_for(self._engine.doors, "review_queue", position)
+            await wait_for(self._engine.doors, "live_memory", position)
 
     async def _present(
         self, memories: Mapping[UUID, MemoryRow], tenant: UUID, rows: "Sequence[tuple[Any, ...]]"

@@ -28,9 +28,10 @@ from ..projections.embedders import open_embedder
 from ..projections.embedders.floors import floor_for
 from ..projections.runner import ensure_tables
 from ..streams.broker import BrokerSettings
+from ..streams.database import session_options
 from ..streams.payloads import Actor
 from .master_keys import open_keyring
-from .migrations import check_application, migrate
+from .migrations import check_logins, migrate
 from .settings import Settings
 
 INSTALLATION = UUID(int=0)
@@ -84,13 +85,19 @@ async def open_memory(
     opens without it."""
     async with AsyncExitStack() as stack:
         database_url, owner_url, broker_url = await _servers(settings, stack)
+        worker_url = settings.worker_database_url.get_secret_value() if settings.worker_database_url else None
         await asyncio.to_thread(migrate, owner_url)
-        await asyncio.to_thread(check_application, database_url)
-        keyring = await asyncio.to_thread(open_keyring, settings, lambda: _holds_keys(database_url))
+        await asyncio.to_thread(check_logins, database_url, worker_url)
+        keyring = await asyncio.to_thread(open_keyring, settings, lambda: _holds_keys(worker_url or database_url))
         embedder = await asyncio.to_thread(open_embedder, settings.embedder, **settings.embedder_options())
         stack.callback(embedder.close)
         engine = await open_engine(
-            database_url, keyring, embedder, clock=clock, grace=timedelta(seconds=settings.rebuild_grace)
+            database_url,
+            keyring,
+            embedder,
+            worker_url=worker_url,
+            clock=clock,
+            grace=timedelta(seconds=settings.rebuild_grace),
         )
         stack.push_async_callback(engine.close)
         if ensure:
@@ -151,8 +158,8 @@ async def _servers(settings: Settings, stack: AsyncExitStack) -> tuple[str, str,
     return database, owner or database, broker
 
 
-def _holds_keys(database_url: str) -> bool:
-    with psycopg.connect(database_url, connect_timeout=10) as connection:
+def _holds_keys(worker_url: str) -> bool:
+    with psycopg.connect(worker_url, connect_timeout=10, options=session_options()) as connection:
         row = connection.execute("select exists (select 1 from lethelog_vault.tenant_keys)").fetchone()
     return row is not None and row[0]
 

@@ -41,6 +41,9 @@ class Settings(BaseSettings):
     database_owner_url: SecretStr | None = None
     """The same database as its owner, for migrations only; by default the login of ``LETHELOG_DATABASE_URL`` does
     both."""
+    worker_database_url: SecretStr | None = None
+    """The same database with a login of its own for background work, which sees all tenants; by default the login
+    of ``LETHELOG_DATABASE_URL`` does that too."""
     broker_url: SecretStr | None = None
     """A NATS server of one's own (with JetStream) instead of the embedded one."""
     broker_prefix: str = "lethelog"

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from ..streams.database import Database
+from ..streams.database import Doors
 from .filters import MemoryFilter
 from .generations import read_at_once
 
@@ -27,8 +27,8 @@ class Estimate:
 class Estimates:
     """Estimates of one process, against the current read models or those in the schema ``scratch``."""
 
-    def __init__(self, database: Database, scratch: str | None = None) -> None:
-        self._database = database
+    def __init__(self, doors: Doors, scratch: str | None = None) -> None:
+        self._doors = doors
         self._scratch = scratch
         self._remembered: dict[tuple[Any, ...], tuple[float, Estimate]] = {}
 
@@ -51,7 +51,7 @@ class Estimates:
     async def _ask(
         self, key: tuple[Any, ...], matching: MemoryFilter, table: str, source: str, where: str
     ) -> Estimate:
-        async with read_at_once(self._database, scratch=self._scratch) as connection:
+        async with read_at_once(self._doors, matching.tenant, scratch=self._scratch) as connection:
             planned = await connection.execute(
                 f"explain (format json) select from {source} where {where}", matching.values()
             )

@@ -8,24 +8,27 @@ The first generation stands in ``lethelog_views`` itself, later ones in ``lethel
 """
 
 from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+from uuid import UUID
 
 from psycopg.errors import InvalidSchemaName, UndefinedTable
 
 from ..domain.errors import Unavailable
-from ..streams.database import Connection, Database
+from ..streams.database import TENANT_SETTING, Connection, Doors, Isolation, Pool
+from .protection import protect
 
 HOME = "lethelog_views"
 """Holds the tracking table, the first generation of every read model, and the neighbour cache."""
 
+SHARED = ("tracking",)
+"""Tables of the home that hold nothing of a tenant: doors read them whole."""
+
 State = Literal["current", "filling", "filled", "retired", "scratch"]
 """*current*: readers see it; *filling* and *filled*: a rebuild that is to take its place, without and with its
 indexes; *retired*: was current, to be dropped; *scratch*: a copy beside, to compare or to look at a past state."""
-
-Isolation = Literal["read committed", "repeatable read"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,10 @@ async def prepare_home(connection: Connection) -> None:
         "position bigint not null, stalled_at bigint, error text, moved_at timestamptz not null default now())"
     )
     await connection.execute(_PARKED)
-    if await are_prepared(connection):
-        return
-    for statement in _TO_GENERATIONS:
-        await connection.execute(statement)
+    if not await are_prepared(connection):
+        for statement in _TO_GENERATIONS:
+            await connection.execute(statement)
+    await protect(connection, [HOME], SHARED)
 
 
 async def are_prepared(connection: Connection) -> bool:
@@ -93,38 +96,49 @@ async def follow_pointers(connection: Connection, scratch: str | None = None) ->
         await connection.execute(_FOLLOW_SCRATCH, (scratch,))
 
 
-@asynccontextmanager
-async def read_models(
-    database: Database, *, scratch: str | None = None, isolation: Isolation = "read committed"
-) -> AsyncGenerator[Connection]:
+def read_models(
+    database: Pool, *, scratch: str | None = None, isolation: Isolation = "read committed"
+) -> AbstractAsyncContextManager[Connection]:
     """A connection inside one transaction, in which unqualified table names mean the current read models.
 
     ``scratch`` reads the copies in that schema instead. Raises `Unavailable` where a read model was never built.
     """
+    return _following(database.transaction(isolation=isolation), scratch)
+
+
+def tenant_read_models(
+    doors: Doors, tenant: UUID, *, scratch: str | None = None, isolation: Isolation = "read committed"
+) -> AbstractAsyncContextManager[Connection]:
+    """The same for one tenant's door, which sees that tenant's rows and no others."""
+    return _following(doors.tenant(tenant, isolation=isolation), scratch)
+
+
+@asynccontextmanager
+async def _following(
+    opened: AbstractAsyncContextManager[Connection], scratch: str | None
+) -> AsyncGenerator[Connection]:
     with _unavailable_where_missing():
-        async with database.transaction() as connection:
-            if isolation != "read committed":
-                await connection.execute(f"set transaction isolation level {isolation}, read only")
+        async with opened as connection:
             await follow_pointers(connection, scratch)
             yield connection
 
 
 @asynccontextmanager
 async def read_at_once(
-    database: Database, *, scratch: str | None = None, settings: Mapping[str, str] | None = None
+    doors: Doors, tenant: UUID, *, scratch: str | None = None, settings: Mapping[str, str] | None = None
 ) -> AsyncGenerator[Connection]:
-    """As `read_models`, for those who count round trips: what leads up to a statement is sent along with it.
+    """As `tenant_read_models`, for those who count round trips: what leads up to a statement is sent with it.
 
     Nothing is waited for until something is fetched. What is fetched after the end costs one round trip in all;
     each fetch before it costs one more. ``settings`` hold until the end.
     """
     with _unavailable_where_missing():
         # What is sent up to the end of a pipeline is one transaction, without being told so.
-        async with database.connection() as connection, connection.pipeline():
+        async with doors.connection() as connection, connection.pipeline():
             await follow_pointers(connection, scratch)
-            if settings:
-                taken = ", ".join(["set_config(%s, %s, true)"] * len(settings))
-                await connection.execute(f"select {taken}", [part for one in settings.items() for part in one])
+            taken = {TENANT_SETTING: str(tenant), **(settings or {})}
+            calls = ", ".join(["set_config(%s, %s, true)"] * len(taken))
+            await connection.execute(f"select {calls}", [part for one in taken.items() for part in one])
             yield connection
 
 

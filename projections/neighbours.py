@@ -25,6 +25,7 @@ from .neighbour_changes import Patch, refresh_changed
 from .neighbour_groups import GroupKey, refresh_whole
 from .neighbour_lists import TABLES
 from .progress import read_progress
+from .protection import protect
 
 RULE = "1"
 """Changes whenever the same memories would give other lists; everything is computed anew then."""
@@ -66,6 +67,7 @@ async def ensure(database: Database) -> None:
         await connection.execute("select pg_advisory_xact_lock(7283460116)")
         for statement in TABLES:
             await connection.execute(statement)
+        await protect(connection, [HOME])
 
 
 async def clear(database: Database, tenant: UUID) -> None:

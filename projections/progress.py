@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from ..domain.errors import NotCaughtUp
-from ..streams.database import Connection, Database
+from ..streams.database import Connection, Pool
 from ..streams.leadership import is_led
 from .generations import HOME
 
@@ -88,7 +88,7 @@ async def read_position(connection: Connection, name: str) -> int:
     return row[0] if row is not None else 0
 
 
-async def wait_for(database: Database, name: str, position: int, *, seconds: float = 10.0) -> None:
+async def wait_for(database: Pool, name: str, position: int, *, seconds: float = 10.0) -> None:
     """Return once a read model reached a position (read your own write), or raise `NotCaughtUp`."""
     try:
         async with asyncio.timeout(seconds):

@@ -30,6 +30,7 @@ from .generations import (
 )
 from .progress import read_progress
 from .projection import Projection
+from .protection import lift, protect, refuse_undeclared, shared_tables
 from .runner import ProjectionRunner, Report
 from .scratch import comparing_schema, discard, drop_leftovers
 
@@ -167,10 +168,15 @@ class Rebuilder:
         generation = await self._create(schema, "scratch")
         runner = self._runner(schema, "stop")
         await runner.load(upto, report)
-        if indexed:
-            async with self._database.transaction() as connection:
+        async with self._database.transaction() as connection:
+            if indexed:
                 await self._projection.create_indexes(connection, generation.schema)
+            await self._protect(connection, schema)
         return runner
+
+    async def _protect(self, connection: Connection, schema: str) -> None:
+        """Only now that it is loaded: COPY is refused under row-level security."""
+        await protect(connection, [schema], shared_tables(self._projection))
 
     def _runner(self, schema: str, failing: Failing) -> ProjectionRunner:
         parking = CopyParking(self._database, self._log, self._projection, schema, failing)
@@ -200,6 +206,7 @@ class Rebuilder:
                 if one.state not in ("filling", "filled") or one.version != self._projection.version:
                     continue
                 if failing == "park" or not await newly_parked(connection, one.name, one.schema):
+                    await lift(connection, one.schema)
                     return one
         await self._discard_all("filling", "filled")
         return await self._create(next_schema(self._projection.name, present), "filling")
@@ -210,6 +217,7 @@ class Rebuilder:
             await prepare_home(connection)
             await connection.execute(f"create schema {schema}")
             await self._projection.create_tables(connection, schema)
+            await refuse_undeclared(connection, self._projection, schema)
             await connection.execute(
                 f"insert into {HOME}.tracking (name, schema, version, position, state) values (%s, %s, %s, 0, %s)",
                 (name, schema, self._projection.version, state),
@@ -218,11 +226,11 @@ class Rebuilder:
         return next(one for one in made if one.schema == schema)
 
     async def _index(self, generation: Generation) -> None:
-        if generation.state == "filled":
-            return
         async with self._database.transaction() as connection:
-            await self._projection.create_indexes(connection, generation.schema)
-            await _change_state(connection, generation.name, generation.schema, "filled")
+            if generation.state != "filled":
+                await self._projection.create_indexes(connection, generation.schema)
+                await _change_state(connection, generation.name, generation.schema, "filled")
+            await self._protect(connection, generation.schema)
 
     async def _switch(
         self, runner: ProjectionRunner, schema: str, failing: Failing

@@ -15,6 +15,7 @@ from ..streams.log import Log
 from ..streams.reader import LogTail
 from ..streams.recollection import hold_off
 from .projection import Projection
+from .protection import protect, shared_tables
 from .rebuild import Rebuilder, Report, silent
 from .scratch import discard, drop_leftovers, read_leftovers, replaying_schema
 
@@ -129,6 +130,7 @@ class Replayer:
                     await connection.execute(
                         f"alter table {replaying_schema(name, projection.name)}.{table} set schema {schema}"
                     )
+            await protect(connection, [schema], [one for each in self._projections for one in shared_tables(each)])
 
     async def _discard(self, name: str) -> None:
         for projection in self._projections:

@@ -17,9 +17,10 @@ from ..streams.payloads import RecordedEvent
 from ..streams.portions import seldom_collected
 from ..streams.reader import LogTail
 from .applying import Applier, CannotApply, CannotRead, MovedMeanwhile, Page
-from .generations import HOME, prepare_home
+from .generations import HOME, SHARED, prepare_home
 from .progress import Progress, duty, read_progress
 from .projection import Projection
+from .protection import protect, refuse_undeclared, shared_tables
 
 SMALLEST_PAGE = 100
 LARGEST_PAGE = 2_000
@@ -54,6 +55,7 @@ async def ensure_tables(database: Database, projections: Sequence[Projection]) -
             if present is None:
                 await projection.create_tables(connection, HOME)
                 await projection.create_indexes(connection, HOME)
+                await refuse_undeclared(connection, projection, HOME)
                 await connection.execute(
                     f"insert into {HOME}.tracking (name, version, position) values (%s, %s, 0)",
                     (projection.name, projection.version),
@@ -64,6 +66,14 @@ async def ensure_tables(database: Database, projections: Sequence[Projection]) -
                     f"{projection.version}; run: lethelog rebuild {projection.name}",
                     read_model=projection.name,
                 )
+        # Also what an earlier Lethelog made, which knew nothing of this.
+        cursor = await connection.execute(
+            f"select distinct schema from {HOME}.tracking where state in ('current', 'retired', 'filled') "
+            "union select nspname from pg_namespace where starts_with(nspname::text, 'lethelog_replay_')"
+        )
+        schemas = [schema for (schema,) in await cursor.fetchall()]
+        shared = [table for projection in projections for table in shared_tables(projection)]
+        await protect(connection, schemas, [*SHARED, *shared])
 
 
 def _nobody(_position: int, _target: int) -> None:

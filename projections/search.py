@@ -19,7 +19,7 @@ from psycopg import AsyncCursor
 from ..domain import ranking
 from ..domain.ranking import PRODUCT_WEIGHTS, Legs, Weights
 from ..streams.arrays import UuidArray
-from ..streams.database import Connection, Database
+from ..streams.database import Connection, Doors
 from .embedders import Embedder
 from .estimates import Estimates
 from .filters import MemoryFilter
@@ -49,19 +49,19 @@ class Search:
 
     def __init__(
         self,
-        database: Database,
+        doors: Doors,
         embedder: Embedder,
         *,
         scratch: str | None = None,
         exact_up_to: int = EXACT_UP_TO,
         index_share: float = INDEX_SHARE,
     ) -> None:
-        self._database = database
+        self._doors = doors
         self._embedder = embedder
         self._scratch = scratch
         self._exact_up_to = exact_up_to
         self._index_share = index_share
-        self._estimates = Estimates(database, scratch)
+        self._estimates = Estimates(doors, scratch)
 
     async def search(
         self, query: str, matching: MemoryFilter, limit: int, weights: Weights = PRODUCT_WEIGHTS
@@ -77,20 +77,22 @@ class Search:
         )
         if asked.vector is not None:
             asked = replace(asked, indexed=await self._indexed(matching))
-        async with self._reading(asked.settings()) as connection:
+        async with self._reading(matching, asked.settings()) as connection:
             legs = _legs(asked, await self._candidates(connection, asked))
             best = ranking.ranked((one, ranking.score(said, weights)) for one, said in legs.items())
             loading = await self._load(connection, [one for one, _ in best[:limit]], matching)
         rows = await _by_id(loading)
         if len(rows) < min(limit, len(best)):
             # Some were hidden or moved since they were found; the next ones take their place.
-            async with self._reading() as connection:
+            async with self._reading(matching) as connection:
                 loading = await self._load(connection, [one for one, _ in best], matching)
             rows = await _by_id(loading)
         return [Hit(rows[one], score, legs[one]) for one, score in best if one in rows][:limit]
 
-    def _reading(self, settings: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Connection]:
-        return read_at_once(self._database, scratch=self._scratch, settings=settings)
+    def _reading(
+        self, matching: MemoryFilter, settings: Mapping[str, str] | None = None
+    ) -> AbstractAsyncContextManager[Connection]:
+        return read_at_once(self._doors, matching.tenant, scratch=self._scratch, settings=settings)
 
     async def _vector(self, query: str) -> HalfVector:
         embed = self._embedder.embed

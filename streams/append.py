@@ -20,7 +20,7 @@ import psycopg
 
 from ..domain.errors import Unavailable
 from .arrays import BigintArray, ByteaArray, IntArray, PackedArray, TextArray, UuidArray
-from .database import Connection, Database, unavailable
+from .database import Connection, Pool, unavailable
 from .vault import WrappedKey
 
 UNITS_PER_CALL = 500
@@ -111,7 +111,7 @@ class _Waiting:
 class AppendQueue:
     """The writer. Open and use it inside one event loop."""
 
-    def __init__(self, database: Database, *, function: str = "lethelog.append") -> None:
+    def __init__(self, database: Pool, *, function: str = "lethelog.append") -> None:
         self._database = database
         self._statement = call_statement(function).encode()
         self._waiting: deque[_Waiting] = deque()
@@ -243,12 +243,17 @@ class AppendQueue:
     async def _own(self, unit: PreparedUnit, repeat: UnitResult) -> UnitResult:
         """A repeat as it is, or the first answer again where it is this very unit that is stored."""
         assert self._connection is not None
+        if not unit.events:
+            return repeat
         cursor = await self._connection.execute(
-            "select recorded_at from lethelog.events where position = %s and event_id = %s",
-            (repeat.position, unit.event_ids[-1] if unit.events else None),
+            "select lethelog.recorded_at(%s, %s)", (repeat.position, unit.event_ids[-1])
         )
         row = await cursor.fetchone()
-        return repeat if row is None else UnitResult("ok", repeat.position, row[0], 0, repeat.subject)
+        return (
+            repeat
+            if row is None or row[0] is None
+            else UnitResult("ok", repeat.position, row[0], 0, repeat.subject)
+        )
 
     async def _drop_connection(self) -> None:
         if self._connection is not None:

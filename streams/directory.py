@@ -9,7 +9,7 @@ from typing import Literal
 from uuid import UUID, uuid4
 
 from . import sealing
-from .database import Database
+from .database import Doors
 from .vault import Vault
 
 NameKind = Literal["tenant", "project", "user", "agent", "run", "session", "subject", "actor"]
@@ -20,8 +20,8 @@ CACHE_LIMIT = 50_000
 class Directory:
     """Looks names up, and gives new ones an id."""
 
-    def __init__(self, database: Database, vault: Vault) -> None:
-        self._database = database
+    def __init__(self, doors: Doors, vault: Vault) -> None:
+        self._doors = doors
         self._vault = vault
         self._ids: dict[tuple[UUID, str, str], UUID] = {}
         self._names: dict[tuple[UUID, UUID], str] = {}
@@ -34,16 +34,15 @@ class Directory:
             return self._ids[key]
         turn = self._vault.recollection.turn()
         digest = await self._digest(tenant, kind, name)
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "select id from lethelog.directory where tenant = %s and kind = %s and digest = %s",
-                (tenant, _space(kind), digest),
-            )
-            row = await cursor.fetchone()
-        if row is None:
-            return None
-        self._remember(key, row[0], turn)
-        return row[0]
+        rows = await self._doors.rows(
+            tenant,
+            "select id from lethelog.directory where tenant = %s and kind = %s and digest = %s",
+            (tenant, _space(kind), digest),
+        )
+        for (one,) in rows:
+            self._remember(key, one, turn)
+            return one
+        return None
 
     async def register(self, tenant: UUID, kind: NameKind, name: str) -> UUID:
         """The id of a name, made at first use; the same for every caller, however many at once."""
@@ -55,23 +54,23 @@ class Directory:
         sealing_key = await self._vault.purpose_key(tenant, "directory-name")
         sealed = sealing.seal(sealing_key, name.encode(), tenant.bytes + fresh.bytes)
         digest = await self._digest(tenant, kind, name)
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "with added as (insert into lethelog.directory (tenant, kind, digest, id, sealed) "
-                "values (%(tenant)s, %(kind)s, %(digest)s, %(id)s, %(sealed)s) "
-                "on conflict do nothing returning id) "
-                "select id from added union all select id from lethelog.directory "
-                "where tenant = %(tenant)s and kind = %(kind)s and digest = %(digest)s limit 1",
-                {"tenant": tenant, "kind": _space(kind), "digest": digest, "id": fresh, "sealed": sealed},
-            )
-            row = await cursor.fetchone()
-        if row is None:
+        rows = await self._doors.rows(
+            tenant,
+            "with added as (insert into lethelog.directory (tenant, kind, digest, id, sealed) "
+            "values (%(tenant)s, %(kind)s, %(digest)s, %(id)s, %(sealed)s) "
+            "on conflict do nothing returning id) "
+            "select id from added union all select id from lethelog.directory "
+            "where tenant = %(tenant)s and kind = %(kind)s and digest = %(digest)s limit 1",
+            {"tenant": tenant, "kind": _space(kind), "digest": digest, "id": fresh, "sealed": sealed},
+        )
+        if not rows:
             # Another caller's insert committed after this statement's snapshot; it is visible now.
             found = await self.find(tenant, kind, name)
             assert found is not None
             return found
-        self._remember((tenant, _space(kind), name), row[0], turn)
-        return row[0]
+        [(one,)] = rows
+        self._remember((tenant, _space(kind), name), one, turn)
+        return one
 
     async def names(self, tenant: UUID, ids: Iterable[UUID | None]) -> Mapping[UUID, str]:
         """id -> outside name; ids whose row was destroyed are absent."""
@@ -81,15 +80,15 @@ class Directory:
         if missing:
             turn = self._vault.recollection.turn()
             sealing_key = await self._vault.purpose_key(tenant, "directory-name")
-            async with self._database.connection() as connection:
-                cursor = await connection.execute(
-                    "select id, kind, sealed from lethelog.directory where tenant = %s and id = any(%s)",
-                    (tenant, missing),
-                )
-                for one, kind, sealed in await cursor.fetchall():
-                    name = sealing.unseal(sealing_key, sealed, tenant.bytes + one.bytes).decode()
-                    self._remember((tenant, kind, name), one, turn)
-                    found[one] = name
+            rows = await self._doors.rows(
+                tenant,
+                "select id, kind, sealed from lethelog.directory where tenant = %s and id = any(%s)",
+                (tenant, missing),
+            )
+            for one, kind, sealed in rows:
+                name = sealing.unseal(sealing_key, sealed, tenant.bytes + one.bytes).decode()
+                self._remember((tenant, kind, name), one, turn)
+                found[one] = name
         return found
 
     async def _digest(self, tenant: UUID, kind: NameKind, name: str) -> bytes:

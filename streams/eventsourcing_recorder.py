@@ -24,7 +24,7 @@ from eventsourcing.persistence import (
 from psycopg_pool import ConnectionPool
 
 from .append import PreparedUnit, call_statement, unit_arrays
-from .database import session_options
+from .database import APPENDER, DOOR, session_options, tenant_statement
 from .ids import new_id
 from .log import CommandKey
 
@@ -38,17 +38,13 @@ class LogRecorder(ApplicationRecorder):
     def __init__(self, database_url: str, tenant: UUID, *, pool_size: int = 4) -> None:
         self.database_url = database_url
         self._tenant = tenant
-        self._pool = ConnectionPool(
-            database_url,
-            min_size=0,
-            max_size=pool_size,
-            open=True,
-            kwargs={"autocommit": True, "options": session_options()},
-        )
+        self._appender = _pool(database_url, APPENDER, pool_size)
+        self._door = _pool(database_url, DOOR, pool_size)
 
     def close(self) -> None:
         """Let every connection go."""
-        self._pool.close()
+        self._appender.close()
+        self._door.close()
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int]:
         """Append all of them or none; returns their positions. Raises the library's `IntegrityError` when a
@@ -60,7 +56,7 @@ class LogRecorder(ApplicationRecorder):
             stream = _uuid(stored.originator_id)
             unit.add_event(stream, stored.originator_version, stored.topic, new_id(), stored.state)
         try:
-            with self._pool.connection() as connection:
+            with self._appender.connection() as connection:
                 row = connection.execute(call_statement().encode(), unit_arrays([unit]), prepare=True).fetchone()
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             raise OperationalError(type(error).__name__) from error
@@ -85,8 +81,7 @@ class LogRecorder(ApplicationRecorder):
             "and version > %s and version <= %s order by version " + ("desc" if desc else "asc") + " limit %s"
         )
         values = (self._tenant, _uuid(originator_id), gt or 0, 2**62 if lte is None else lte, limit)
-        with self._pool.connection() as connection:
-            rows = connection.execute(statement.encode(), values).fetchall()
+        rows = self._select(statement, values)
         return [StoredEvent(stream, version, name, bytes(body)) for stream, version, name, body in rows]
 
     def select_notifications(
@@ -105,8 +100,7 @@ class LogRecorder(ApplicationRecorder):
             "and position > %s and position <= %s and (%s or name = any(%s)) order by position limit %s"
         )
         values = (self._tenant, after, 2**62 if stop is None else stop, not topics, list(topics), limit)
-        with self._pool.connection() as connection:
-            rows = connection.execute(statement, values).fetchall()
+        rows = self._select(statement, values)
         return [
             Notification(
                 id=position, originator_id=stream, originator_version=version, topic=name, state=bytes(body)
@@ -116,15 +110,17 @@ class LogRecorder(ApplicationRecorder):
 
     def max_notification_id(self) -> int | None:
         """The newest position of the tenant; None for an empty log."""
-        with self._pool.connection() as connection:
-            row = connection.execute(
-                "select max(position) from lethelog.events where tenant = %s", (self._tenant,)
-            ).fetchone()
-        return row[0] if row is not None else None
+        [(newest,)] = self._select("select max(position) from lethelog.events where tenant = %s", (self._tenant,))
+        return newest
 
     def subscribe(self, gt: int | None = None, topics: Sequence[str] = ()) -> "LogSubscription":
         """All events after a position, then each as it is stored."""
         return LogSubscription(self, gt=gt, topics=topics)
+
+    def _select(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._door.connection() as connection, connection.transaction():
+            connection.execute(tenant_statement(self._tenant).encode())
+            return connection.execute(statement.encode(), values).fetchall()
 
 
 class LogSubscription(ListenNotifySubscription[LogRecorder]):
@@ -160,6 +156,16 @@ class LogSubscription(ListenNotifySubscription[LogRecorder]):
             if time.monotonic() - looked > _POLL_SECONDS:
                 self._has_been_notified.set()
                 looked = time.monotonic()
+
+
+def _pool(database_url: str, role: str, size: int) -> ConnectionPool:
+    return ConnectionPool(
+        database_url,
+        min_size=0,
+        max_size=size,
+        open=True,
+        kwargs={"autocommit": True, "options": session_options(role)},
+    )
 
 
 def _uuid(given: UUID | str) -> UUID:

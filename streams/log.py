@@ -141,7 +141,8 @@ class Log:
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database
         self._vault = vault
-        self._queue = AppendQueue(database)
+        self._doors = database.doors
+        self._queue = AppendQueue(database.appender)
 
     @property
     def recollection(self) -> Recollection:
@@ -212,26 +213,24 @@ class Log:
 
     async def read_stream(self, tenant: UUID, stream: UUID, *, after: int = 0) -> list[RecordedEvent]:
         """Events of one stream after a version, in order; empty where there is none for this tenant."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                f"select {EVENT_COLUMNS} from lethelog.events "
-                "where tenant = %s and stream = %s and version > %s order by version",
-                (tenant, stream, after),
-            )
-            rows = await cursor.fetchall()
+        rows = await self._doors.rows(
+            tenant,
+            f"select {EVENT_COLUMNS} from lethelog.events "
+            "where tenant = %s and stream = %s and version > %s order by version",
+            (tenant, stream, after),
+        )
         return await self.decode(rows)
 
     async def read_streams(
         self, tenant: UUID, streams: Iterable[UUID], *, upto: int = 2**62
     ) -> dict[UUID, list[RecordedEvent]]:
         """Events of several streams up to a position, by one query; streams without events are absent."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                f"select {EVENT_COLUMNS} from lethelog.events "
-                "where tenant = %s and stream = any(%s) and position <= %s order by stream, version",
-                (tenant, list(streams), upto),
-            )
-            rows = await cursor.fetchall()
+        rows = await self._doors.rows(
+            tenant,
+            f"select {EVENT_COLUMNS} from lethelog.events "
+            "where tenant = %s and stream = any(%s) and position <= %s order by stream, version",
+            (tenant, list(streams), upto),
+        )
         found: dict[UUID, list[RecordedEvent]] = {}
         for event in await self.decode(rows):
             found.setdefault(event.stream, []).append(event)
@@ -244,7 +243,8 @@ class Log:
 
         An event that cannot be read is carried as ``broken``, so that the reader can say where it stands.
         """
-        async with self._database.connection() as connection:
+        opened = self._database.connection() if only is None else self._doors.tenant(only.tenant)
+        async with opened as connection:
             rows = await read_rows(connection, after, limit, upto=upto, only=only)
         return await self.decode(rows, carry_broken=True)
 
@@ -265,60 +265,58 @@ class Log:
 
     async def head(self) -> int:
         """Position of the newest event; 0 for an empty log."""
-        async with self._database.connection() as connection:
+        async with self._doors.connection() as connection:
             row = await (await connection.execute("select position from lethelog.head")).fetchone()
         assert row is not None
         return row[0]
 
     async def position_at(self, instant: datetime) -> int:
         """See `instants.position_at`."""
-        return await instants.position_at(self._database, instant)
+        return await instants.position_at(self._doors, instant)
 
     async def recorded_at(self, position: int) -> datetime | None:
         """See `instants.recorded_at`."""
-        return await instants.recorded_at(self._database, position)
+        return await instants.recorded_at(self._doors, position)
 
     async def stream_names(self, tenant: UUID, streams: Iterable[UUID]) -> dict[UUID, str]:
         """First event name of each stream that exists: says what kind of thing an id belongs to (F50)."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "select stream, name from lethelog.events where tenant = %s and stream = any(%s) and version = 1",
-                (tenant, list(streams)),
-            )
-            return dict(await cursor.fetchall())
+        rows = await self._doors.rows(
+            tenant,
+            "select stream, name from lethelog.events where tenant = %s and stream = any(%s) and version = 1",
+            (tenant, list(streams)),
+        )
+        return {stream: name for stream, name in rows}  # noqa: C416 - typed
 
     async def newest_name(self, tenant: UUID, stream: UUID) -> str | None:
         """Name of a stream's newest event; None where it has none."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "select name from lethelog.events where tenant = %s and stream = %s order by version desc limit 1",
-                (tenant, stream),
-            )
-            row = await cursor.fetchone()
-        return None if row is None else row[0]
+        rows = await self._doors.rows(
+            tenant,
+            "select name from lethelog.events where tenant = %s and stream = %s order by version desc limit 1",
+            (tenant, stream),
+        )
+        return rows[0][0] if rows else None
 
     async def holders(self, tenant: UUID, wanted: Sequence[tuple[str, bytes]]) -> list[UUID | None]:
         """Who holds each (kind, digest) now, in the order asked."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "select (select c.holder from lethelog.claims c "
-                "where c.tenant = %s and c.kind = x.kind and c.digest = x.digest) "
-                "from unnest(%s::text[], %s::bytea[]) with ordinality x(kind, digest, o) order by x.o",
-                (tenant, [kind for kind, _ in wanted], [digest for _, digest in wanted]),
-            )
-            return [row[0] for row in await cursor.fetchall()]
+        rows = await self._doors.rows(
+            tenant,
+            "select (select c.holder from lethelog.claims c "
+            "where c.tenant = %s and c.kind = x.kind and c.digest = x.digest) "
+            "from unnest(%s::text[], %s::bytea[]) with ordinality x(kind, digest, o) order by x.o",
+            (tenant, [kind for kind, _ in wanted], [digest for _, digest in wanted]),
+        )
+        return [row[0] for row in rows]
 
     async def find_command(self, tenant: UUID, key: CommandKey) -> Repeated | KeyTaken | None:
         """What an earlier command with this key led to, if there was one."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "select hash, position, subject from lethelog.commands where tenant = %s and digest = %s",
-                (tenant, key.digest),
-            )
-            row = await cursor.fetchone()
-        if row is None:
-            return None
-        return Repeated(row[1], row[2]) if row[0] == key.hash else KeyTaken()
+        rows = await self._doors.rows(
+            tenant,
+            "select hash, position, subject from lethelog.commands where tenant = %s and digest = %s",
+            (tenant, key.digest),
+        )
+        for known, position, subject in rows:
+            return Repeated(position, subject) if known == key.hash else KeyTaken()
+        return None
 
     async def decode(self, rows: Iterable[Sequence[Any]], *, carry_broken: bool = False) -> list[RecordedEvent]:
         """Rows of the event table as events, with one key query per tenant for keys not cached.

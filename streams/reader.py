@@ -9,7 +9,7 @@ import contextlib
 import psycopg
 
 from ..domain.errors import LethelogError
-from .database import Connection, Database
+from .database import Connection, Pool
 from .ending import end
 from .recollection import CHANNEL, Recollection, read_epoch, say_seen
 
@@ -21,7 +21,7 @@ _RECONNECT_SECONDS = 0.5
 class LogTail:
     """Says when there may be something new. Open and use it inside one event loop."""
 
-    def __init__(self, database: Database, recollection: Recollection | None = None) -> None:
+    def __init__(self, database: Pool, recollection: Recollection | None = None) -> None:
         """``recollection`` is told of erasures, and may keep things only while that works."""
         self._database = database
         self._recollection = recollection or Recollection()

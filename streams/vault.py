@@ -15,7 +15,7 @@ from uuid import UUID
 from ..domain.errors import Erased
 from . import sealing
 from .arrays import UuidArray
-from .database import Connection, Database
+from .database import Database
 from .leadership import lock_number
 from .master_keys import Keyring
 from .recollection import Recollection
@@ -143,14 +143,15 @@ class Vault:
 
     async def _read_wrapped(self, tenant: UUID, ids: Sequence[UUID]) -> list[tuple[UUID, bytes]]:
         """Those of these keys that exist, as they are stored."""
-        async with self._database.connection() as connection, connection.cursor(binary=True) as cursor:
+        rows = await self._database.doors.rows(
+            tenant,
             # By their places among those asked for: to make an id of what comes back takes as long as to open it.
-            await cursor.execute(
-                "select x.n, k.wrapped from unnest(%s) with ordinality x(key_id, n) "
-                "join lethelog_vault.data_keys k on k.tenant = %s and k.key_id = x.key_id",
-                (UuidArray(ids), tenant),
-            )
-            return [(ids[n - 1], wrapped) for n, wrapped in await cursor.fetchall()]
+            "select x.n, k.wrapped from unnest(%s) with ordinality x(key_id, n) "
+            "join lethelog_vault.data_keys k on k.tenant = %s and k.key_id = x.key_id",
+            (UuidArray(ids), tenant),
+            binary=True,
+        )
+        return [(ids[n - 1], wrapped) for n, wrapped in rows]
 
     async def _unwrapping_key(self, tenant: UUID) -> sealing.Opener | None:
         """What opens the keys of a tenant; None where its own does not open, which concerns this tenant alone."""
@@ -213,15 +214,13 @@ class Vault:
     @asynccontextmanager
     async def no_new_tenant_keys(self) -> AsyncGenerator[None]:
         """While inside, no process wraps a new tenant's key, so a master key that wraps nothing may be let go."""
-        async with self._database.transaction() as connection:
+        async with self._database.doors.transaction() as connection:
             await connection.execute("select pg_advisory_xact_lock(%s)", (_NEW_TENANT_KEYS,))
             yield
 
     async def _load_or_make_tenant_key(self, tenant: UUID) -> bytes:
-        async with self._database.connection() as connection:
-            row = await _read_tenant_key(connection, tenant)
-        if row is None:
-            row = await self._make_tenant_key(tenant)
+        rows = await self._database.doors.rows(tenant, _TENANT_KEY, (tenant,))
+        row = (rows[0][0], rows[0][1]) if rows else await self._make_tenant_key(tenant)
         if not row[1]:
             # Destroyed, and never to be made again: a new one would let its tenant live on.
             raise Erased("the tenant was erased; nothing brings it back", tenant=tenant)
@@ -230,7 +229,7 @@ class Vault:
         return self.keyring.unwrap(*row, _binding(tenant, tenant))
 
     async def _make_tenant_key(self, tenant: UUID) -> tuple[bytes | None, bytes]:
-        async with self._database.transaction() as connection:
+        async with self._database.doors.tenant(tenant) as connection:
             await connection.execute("select pg_advisory_xact_lock_shared(%s)", (_NEW_TENANT_KEYS,))
             # Under a key that was taken away meanwhile nobody else could open it.
             await asyncio.to_thread(self.keyring.reload)
@@ -240,9 +239,9 @@ class Vault:
                 "on conflict do nothing",
                 (tenant, master, wrapped),
             )
-            row = await _read_tenant_key(connection, tenant)
+            row = await (await connection.execute(_TENANT_KEY, (tenant,))).fetchone()
         assert row is not None
-        return row
+        return row[0], row[1]
 
 
 def _unwrapped(unwrapping: sealing.Opener, wrapped: bytes, bound_to: bytes) -> bytes | None:
@@ -252,12 +251,7 @@ def _unwrapped(unwrapping: sealing.Opener, wrapped: bytes, bound_to: bytes) -> b
         return None
 
 
-async def _read_tenant_key(connection: Connection, tenant: UUID) -> tuple[bytes | None, bytes] | None:
-    cursor = await connection.execute(
-        "select master, wrapped from lethelog_vault.tenant_keys where tenant = %s", (tenant,)
-    )
-    row = await cursor.fetchone()
-    return None if row is None else (row[0], row[1])
+_TENANT_KEY = "select master, wrapped from lethelog_vault.tenant_keys where tenant = %s"
 
 
 def _binding(tenant: UUID, key_id: UUID) -> bytes:

@@ -70,7 +70,7 @@ def database_url(servers: TestServers, template: str) -> Generator[str]:
     with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
         connection.execute(f"create database {name} template {template}")
         # Rights on a database are not copied with it.
-        connection.execute(f"grant create on database {name} to lethelog_application")
+        connection.execute(f"grant create on database {name} to lethelog_worker")
     yield servers.database_url(name)
     with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
         connection.execute(f"drop database {name} with (force)")

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from ...domain.proposal import Proposal, changed_since, decide_withdraw, evolve_proposal
-from ...projections.generations import read_models
+from ...projections.generations import tenant_read_models
 from ...streams.folding import fold_stream
 from ...streams.log import NewEvent, Unit
 from ...streams.payloads import Envelope
@@ -39,7 +39,7 @@ async def withdraw_stale(engine: Engine, tenant: UUID, pass_id: UUID, cause: UUI
 
 
 async def _open_proposals(engine: Engine, tenant: UUID) -> list[Proposal]:
-    async with read_models(engine.database) as connection:
+    async with tenant_read_models(engine.doors, tenant) as connection:
         cursor = await connection.execute(
             "select proposal_id from review_queue where tenant = %s and status = 'proposed'",
             (tenant,),

@@ -93,7 +93,7 @@ async def _timed(reading: Reading, caller: Caller, query: str, known_at: int | N
 async def _recall(engine: Engine, caller: Caller, queries: Sequence[str], known_at: int | None) -> float:
     """Share of the best that a search which compares every vector finds, and this one too."""
     reading, exact = Reading(engine), Reading(engine)
-    exact._search = Search(engine.database, engine.embedder, exact_up_to=10**9)  # pyright: ignore[reportPrivateUsage]
+    exact._search = Search(engine.doors, engine.embedder, exact_up_to=10**9)  # pyright: ignore[reportPrivateUsage]
     shared = best = 0
     for query in queries:
         asked = _asked(query, known_at)

@@ -109,8 +109,9 @@ async def _look_deeper(settings: "Settings", standing: Standing, found: ServerFi
 
                 servers = stack.enter_context(await asyncio.to_thread(join, settings.data_dir))
                 url = servers.database_url
-            # With the rights of the login: the application's role may not exist before the first use.
-            database = Database(url, size=2, role=None)
+            worker = settings.worker_database_url.get_secret_value() if settings.worker_database_url else None
+            # With the rights of the login: the roles may not exist before the first use.
+            database = Database(url, worker_url=worker, size=2, role=None)
             stack.push_async_callback(database.close)
             await database.open()
             async with database.connection() as connection:

@@ -99,7 +99,9 @@ async def _look_into(settings: "Settings", found: Standing, stack: AsyncExitStac
         servers = stack.enter_context(await asyncio.to_thread(join, settings.data_dir))
         url = url or servers.database_url
     assert url is not None
-    database = Database(url, size=2)
+    worker = settings.worker_database_url.get_secret_value() if settings.worker_database_url else None
+    # With the rights of the login: the roles may not exist before the first use.
+    database = Database(url, worker_url=worker, size=2, role=None)
     # A pool waits for a server that may come back; whoever looks wants to know now.
     await (await database.connect()).close()
     stack.push_async_callback(database.close)
@@ -169,7 +171,7 @@ async def tenant_id(settings: "Settings", database: "Database") -> UUID | None:
     if keys_from_file(settings) and not settings.key_file.exists():
         return None
     vault = Vault(database, load_keyring(settings))
-    return await Directory(database, vault).find(INSTALLATION, "tenant", settings.tenant)
+    return await Directory(database.doors, vault).find(INSTALLATION, "tenant", settings.tenant)
 
 
 async def _exists(database: "Database", relation: str) -> bool:

@@ -15,7 +15,7 @@ from ...domain.errors import InvalidInput
 from ...handlers.arguments import RememberFields
 from ...handlers.memory import AsyncMemory
 from ...handlers.views import PassView, ProposalView, SearchResult
-from ...projections.generations import read_models
+from ...projections.generations import tenant_read_models
 from ..local import open_memory
 from ..settings import Settings
 from . import show
@@ -204,7 +204,7 @@ class _Demo:
         return done
 
     async def _judged_of(self, pass_id: UUID) -> int:
-        async with read_models(self._memory.engine.database) as connection:
+        async with tenant_read_models(self._memory.engine.doors, self._memory.caller.tenant) as connection:
             cursor = await connection.execute(
                 "select count(*) from review_queue where tenant = %s and pass_id = %s",
                 (self._memory.caller.tenant, pass_id),

@@ -1,11 +1,11 @@
-"""What a new database cluster gets: pgvector, the database, its owner, and the login of the application."""
+"""What a new database cluster gets: pgvector, the database, its owner, the roles, and the login that has them."""
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from ...domain.errors import Misconfigured, Unavailable
-from ...streams.database import APPLICATION
+from ...streams.database import APPENDER, BACKUP, DOOR, FUNCTIONS, WORKER
 from .files import write_atomically
 from .placement import Placement
 from .postgres import PORT, SUPERUSER
@@ -14,11 +14,20 @@ from .secret_files import has_secret, make_secret, read_secret
 OWNER = "lethelog"
 """Owns the log and migrates it; nobody works as it otherwise."""
 LOGIN = "lethelog_local"
-"""The login of everything else: it has the rights of the application's role and no others."""
+"""The login of everything else: it may become the roles it works in (ADR 8), and nothing else."""
 DATABASE = "lethelog"
 
+_GRANTED = {
+    DOOR: (OWNER, LOGIN),
+    APPENDER: (OWNER, LOGIN),
+    WORKER: (OWNER, LOGIN),
+    # Only a member can make it the owner of a function.
+    FUNCTIONS: (OWNER,),
+    BACKUP: (),
+}
+"""Who may become which role."""
 _DONE = "lethelog-provisioned"
-PROVISIONED = "2"
+PROVISIONED = "3"
 """Counts up with every change of what a cluster gets, the passwords included."""
 
 
@@ -77,13 +86,15 @@ def _run_statements(placement: Placement, superuser: str, passwords: Mapping[str
                         sql.SQL("ALTER" if known else "CREATE"), sql.Identifier(login), sql.Literal(hashed)
                     )
                 )
-            if not server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [APPLICATION]).fetchone():
-                server.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(sql.Identifier(APPLICATION)))
-            # The owner makes it the owner of read models, which only a member may do.
-            for login in passwords:
-                server.execute(
-                    sql.SQL("GRANT {} TO {}").format(sql.Identifier(APPLICATION), sql.Identifier(login))
-                )
+            for role, granted_to in _GRANTED.items():
+                if not server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [role]).fetchone():
+                    server.execute(
+                        sql.SQL("CREATE ROLE {} NOLOGIN {}").format(
+                            sql.Identifier(role), sql.SQL("BYPASSRLS" if role == BACKUP else "")
+                        )
+                    )
+                for login in granted_to:
+                    server.execute(sql.SQL("GRANT {} TO {}").format(sql.Identifier(role), sql.Identifier(login)))
             if not server.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
                 server.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(name, owner))
         with connect(DATABASE) as database:

@@ -3,14 +3,15 @@
 Read models are not migrated: a changed one gets a new version and is rebuilt from the log.
 """
 
-import contextlib
 from pathlib import Path
 
 import psycopg
-from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from ...domain.errors import Misconfigured, Unavailable
-from ...streams.database import APPLICATION
+from ...streams.database import APPENDER, DOOR, WORKER
+from . import roles
+from .protection import protect_log
 
 _HERE = Path(__file__).parent
 _LOCK = 7_283_460_114
@@ -20,7 +21,7 @@ _LOCK = 7_283_460_114
 def migrate(owner_url: str) -> str:
     """Bring the schema to the newest revision this version knows; returns it. Safe to run from many processes.
 
-    ``owner_url`` is a login that may make schemas, the extension and the application's role, or finds them made.
+    ``owner_url`` is a login that may make schemas, the extension and the roles, or finds them made.
     Raises `Misconfigured` for a schema newer than this version or a missing right, `Unavailable` when the server
     does not answer.
     """
@@ -34,20 +35,21 @@ def migrate(owner_url: str) -> str:
                     f"the database has schema {present}, which this version of Lethelog does not know; "
                     "upgrade Lethelog"
                 )
-            if present == newest and _may_make_schemas(connection):
+            if present == newest and roles.are_prepared(connection):
                 return newest
             connection.execute("select pg_advisory_lock(%s)", (_LOCK,))
             try:
-                _prepare_role(connection)
+                roles.prepare_roles(connection)
                 _upgrade(connection)
             finally:
                 connection.execute("select pg_advisory_unlock(%s)", (_LOCK,))
     except psycopg.errors.InsufficientPrivilege as error:
+        database = str(conninfo_to_dict(owner_url).get("dbname") or "lethelog")
         raise Misconfigured(
-            f"the database user lacks a right that setting up the schema needs. Let an administrator run, in this "
-            f"database: create extension if not exists vector; create role {APPLICATION} nologin; grant "
-            f"{APPLICATION} to the user; grant create on the database to the user and to {APPLICATION}. Or name a "
-            "login with these rights by LETHELOG_DATABASE_OWNER_URL"
+            "the database user lacks a right that setting up the schema needs. Let an administrator run, in this "
+            "database: create extension if not exists vector; "
+            f"{roles.statements_for_administrators(database)}. Or name a login with these rights by "
+            "LETHELOG_DATABASE_OWNER_URL"
         ) from error
     except psycopg.Error as error:
         raise _unavailable(error) from error
@@ -58,20 +60,25 @@ def _unavailable(error: psycopg.Error) -> Unavailable:
     return Unavailable(f"the database cannot be prepared: {type(error).__name__}; is PostgreSQL running?")
 
 
-def check_application(database_url: str) -> None:
-    """Raise `Misconfigured` when this login may not work as the application; `Unavailable` without a server."""
+def check_logins(database_url: str, worker_url: str | None = None) -> None:
+    """Raise `Misconfigured` when a login may not work in its roles; `Unavailable` without a server."""
+    _check_login(
+        database_url, (DOOR, APPENDER) if worker_url else (DOOR, APPENDER, WORKER), "LETHELOG_DATABASE_URL"
+    )
+    if worker_url:
+        _check_login(worker_url, (WORKER,), "LETHELOG_WORKER_DATABASE_URL")
+
+
+def _check_login(url: str, wanted: tuple[str, ...], setting: str) -> None:
     try:
-        with psycopg.connect(database_url, autocommit=True, connect_timeout=10) as connection:
-            row = connection.execute(
-                "select current_user, pg_has_role(oid, 'member') from pg_roles where rolname = %s", (APPLICATION,)
-            ).fetchone()
+        who, missing = roles.missing_roles(url, wanted)
     except psycopg.Error as error:
         raise _unavailable(error) from error
-    if row is None or not row[1]:
-        who = "this login" if row is None else row[0]
+    if missing:
         raise Misconfigured(
-            f"{who} may not work as the application; let an administrator run: grant {APPLICATION} to {who}",
-            setting="LETHELOG_DATABASE_URL",
+            f"{who} may not work as {', '.join(missing)}; let an administrator run: "
+            f"grant {', '.join(missing)} to {who}",
+            setting=setting,
         )
 
 
@@ -94,32 +101,6 @@ def _present(connection: psycopg.Connection) -> str | None:
     return None if found is None else str(found[0])
 
 
-def _may_make_schemas(connection: psycopg.Connection) -> bool:
-    """Whether the application may make the schemas of read models here. A restored or copied database lost it."""
-    row = connection.execute(
-        "select has_database_privilege(oid, current_database(), 'create') from pg_roles where rolname = %s",
-        (APPLICATION,),
-    ).fetchone()
-    return row is not None and row[0]
-
-
-def _prepare_role(connection: psycopg.Connection) -> None:
-    """What belongs to the whole server, or to the database and not to a schema, and so to no revision."""
-    role = sql.Identifier(APPLICATION)
-    row = connection.execute(
-        "select pg_has_role(oid, 'member') from pg_roles where rolname = %s", (APPLICATION,)
-    ).fetchone()
-    if row is None:
-        with contextlib.suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
-            connection.execute(sql.SQL("create role {} nologin").format(role))
-    if row is None or not row[0]:
-        connection.execute(sql.SQL("grant {} to current_user").format(role))
-    if not _may_make_schemas(connection):
-        connection.execute(
-            sql.SQL("grant create on database {} to {}").format(sql.Identifier(connection.info.dbname), role)
-        )
-
-
 def _upgrade(connection: psycopg.Connection) -> None:
     # Imported here: they take longer than all the rest of a command whose schema is up to date.
     from alembic import command
@@ -139,6 +120,7 @@ def _upgrade(connection: psycopg.Connection) -> None:
         with engine.begin() as bound:
             config.attributes["connection"] = bound
             command.upgrade(config, "head")
+            protect_log(bound)
     except DBAPIError as error:
         if isinstance(error.orig, psycopg.Error):
             raise error.orig from error

@@ -1,18 +1,17 @@
-"""The log is append-only for everybody: the application lacks the rights, and triggers refuse owner and superuser.
+"""The log is append-only for everybody: no role has the rights, and triggers refuse owner and superuser.
 
 An owner can take the triggers off; what is then changed is found by `lethelog audit verify` (test_audit.py).
 """
 
-from pathlib import Path
-from uuid import uuid4
+from contextlib import ExitStack
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from lethelog.domain.errors import Misconfigured
-from lethelog.ops import migrations
-from lethelog.ops.migrations import check_application, migrate
+from lethelog.ops.migrations import check_logins, migrate, roles
 from lethelog.streams.append import PreparedUnit, call_statement, unit_arrays
-from lethelog.streams.database import APPLICATION, Database, session_options
+from lethelog.streams.database import APPENDER, DOOR, WORKER, Database, session_options
 from lethelog.streams.log import CommandKey
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -27,10 +26,23 @@ FORBIDDEN = [
 LOG = ["lethelog.events", "lethelog.roots"]
 
 
+WORKED_AS = [DOOR, APPENDER, WORKER]
+
+
 @pytest.fixture
-def as_application(database_url: str):
-    with psycopg.connect(database_url, autocommit=True, options=session_options()) as connection:
-        yield connection
+def connected(database_url: str):
+    """Connects as the product does, in one role, for the tenant whose memory was written, if any."""
+    with ExitStack() as stack:
+
+        def connect(role: str, tenant: UUID | None = None) -> psycopg.Connection:
+            connection = stack.enter_context(
+                psycopg.connect(database_url, autocommit=True, options=session_options(role))
+            )
+            if tenant is not None:
+                connection.execute("select set_config('lethelog.tenant', %s, false)", (str(tenant),))
+            return connection
+
+        yield connect
 
 
 @pytest.fixture
@@ -63,17 +75,28 @@ def test_the_owner_is_refused_by_the_trigger(filled, as_owner, table, statement)
     assert count(as_owner, table) == before
 
 
-@pytest.mark.parametrize("table", LOG)
-@pytest.mark.parametrize("statement", FORBIDDEN)
-def test_the_application_is_refused_by_its_rights(filled, as_application, table, statement):
-    assert count(as_application, table) > 0
+@pytest.mark.parametrize("role", WORKED_AS)
+def test_every_role_is_refused_by_its_rights(filled, world, connected, role):
+    connection = connected(role, world.caller.tenant)
+    for table in LOG:
+        for statement in FORBIDDEN:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
+                connection.execute(statement.format(table=table))
+
+
+def test_the_worker_reads_the_whole_log_a_door_its_tenants_and_the_appender_nothing(filled, world, connected):
+    assert count(connected(WORKER), "lethelog.events") == filled
+    assert count(connected(DOOR, world.caller.tenant), "lethelog.events") == filled
+    assert count(connected(DOOR, uuid4()), "lethelog.events") == 0
+    assert count(connected(DOOR), "lethelog.events") == 0
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
-        as_application.execute(statement.format(table=table))
+        count(connected(APPENDER, world.caller.tenant), "lethelog.events")
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+@pytest.mark.parametrize("role", WORKED_AS)
+def test_what_belongs_to_the_log_is_written_by_the_append_function_only(filled, world, connected, role):
+    connection = connected(role, world.caller.tenant)
+    for statement in (
         "insert into lethelog.events select * from lethelog.events limit 1",
         "insert into lethelog.roots select * from lethelog.roots limit 1",
         "update lethelog.head set position = 0",
@@ -85,17 +108,30 @@ def test_the_application_is_refused_by_its_rights(filled, as_application, table,
         "delete from lethelog_vault.data_keys",
         "insert into lethelog_vault.data_keys select * from lethelog_vault.data_keys limit 1",
         "delete from lethelog.directory",
-    ],
-)
-def test_what_belongs_to_the_log_is_written_by_the_append_function_only(filled, as_application, statement):
-    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
-        as_application.execute(statement)
+        "update lethelog.directory set sealed = sealed",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
+            connection.execute(statement)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
+def test_who_may_append_is_the_appender_alone(filled, world, connected, as_owner):
+    for role in (DOOR, WORKER):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
+            _raw_append(connected(role, world.caller.tenant))
+    assert count(as_owner, "lethelog.events") == filled
+    _raw_append(connected(APPENDER))
+    assert count(as_owner, "lethelog.events") == filled + 1
+
+
+@pytest.mark.parametrize("role", WORKED_AS)
+def test_no_role_can_take_the_protection_off(filled, connected, role):
+    connection = connected(role)
+    for statement in (
         "alter table lethelog.events disable trigger append_only",
+        "alter table lethelog.events disable row level security",
+        "alter table lethelog.events no force row level security",
+        "drop policy door on lethelog.events",
+        f"create policy all_of_it on lethelog.events to {role} using (true)",
         "drop trigger append_only on lethelog.events",
         "create rule quiet as on insert to lethelog.events do instead nothing",
         "drop table lethelog.events",
@@ -105,33 +141,20 @@ def test_what_belongs_to_the_log_is_written_by_the_append_function_only(filled, 
         "'begin return null; end'",
         "set session_replication_role = replica",
         "create table lethelog.more (one int)",
-    ],
-)
-def test_the_application_cannot_take_the_protection_off(filled, as_application, statement):
-    with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.WrongObjectType)):
-        as_application.execute(statement)
+    ):
+        with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.WrongObjectType)):
+            connection.execute(statement)
 
 
-async def test_every_connection_of_the_product_works_as_the_application(database: Database):
-    dedicated = await database.connect()
-    async with database.connection() as pooled:
-        for connection in (pooled, dedicated):
-            row = await (await connection.execute("select current_user")).fetchone()
-            assert row == (APPLICATION,)
-    await dedicated.close()
-
-
-def test_the_application_owns_the_read_models_and_nothing_of_the_log(world, as_owner):
-    owned = as_owner.execute(
-        "select n.nspname, bool_and(pg_get_userbyid(c.relowner) = %s), bool_or(pg_get_userbyid(c.relowner) = %s) "
-        "from pg_class c join pg_namespace n on n.oid = c.relnamespace "
-        "where n.nspname like 'lethelog%%' and c.relkind = 'r' group by 1",
-        (APPLICATION, APPLICATION),
-    ).fetchall()
-    kinds = {name: (every, some) for name, every, some in owned}
-    assert kinds.pop("lethelog") == (False, False)
-    assert kinds.pop("lethelog_vault") == (False, False)
-    assert kinds and set(kinds.values()) == {(True, True)}
+async def test_every_connection_of_the_product_works_in_its_role(database: Database):
+    for pool, role in ((database, WORKER), (database.doors, DOOR), (database.appender, APPENDER)):
+        dedicated = await pool.connect()
+        row = await (await dedicated.execute("select current_user")).fetchone()
+        await dedicated.close()
+        assert row == (role,)
+    for pool, role in ((database, WORKER), (database.doors, DOOR)):
+        async with pool.connection() as pooled:
+            assert await (await pooled.execute("select current_user")).fetchone() == (role,)
 
 
 # --- logins ---------------------------------------------------------------------------------------------------
@@ -139,7 +162,7 @@ def test_the_application_owns_the_read_models_and_nothing_of_the_log(world, as_o
 
 @pytest.fixture
 def logins(servers, database_url: str):
-    """An owner without special rights and an application's login, as an administrator makes them."""
+    """An owner without special rights and a login for everything else, as an administrator makes them."""
     name = conninfo_to_dict(database_url)["dbname"]
     owner, login = f"owner_{name}", f"login_{name}"
     with psycopg.connect(database_url, autocommit=True) as admin:
@@ -152,27 +175,32 @@ def logins(servers, database_url: str):
     yield make_conninfo(url, user=owner, password="o"), make_conninfo(url, user=login, password="l")
     with psycopg.connect(database_url, autocommit=True) as admin:
         admin.execute(f"drop database {name}_own with (force)")
-        admin.execute(f"revoke {APPLICATION} from {owner}, {login}")
+        admin.execute(f"revoke {', '.join(roles.ROLES)} from {owner}, {login}")
         admin.execute(f"drop role {owner}, {login}")
 
 
-def test_an_owner_without_superuser_rights_migrates_and_a_login_of_its_own_works_as_the_application(
+def test_an_owner_without_superuser_rights_migrates_and_a_login_of_its_own_works_in_its_roles(
     logins, database_url: str
 ):
     owner, login = logins
+    name = conninfo_to_dict(login)["user"]
     with psycopg.connect(database_url, autocommit=True) as admin:
-        admin.execute(f"grant {APPLICATION} to {conninfo_to_dict(owner)['user']}")
+        admin.execute(f"grant {', '.join(roles.ROLES)} to {conninfo_to_dict(owner)['user']}")
     migrate(owner)
-    with pytest.raises(Misconfigured, match="may not work as the application"):
-        check_application(login)
+    with pytest.raises(Misconfigured, match=f"may not work as .*{WORKER}.* grant .*{WORKER} to {name}"):
+        check_logins(login)
     with psycopg.connect(database_url, autocommit=True) as admin:
-        admin.execute(f"grant {APPLICATION} to {conninfo_to_dict(login)['user']}")
-    check_application(login)
-    with psycopg.connect(login, autocommit=True, options=session_options()) as connection:
-        connection.execute("create schema lethelog_views")
+        admin.execute(f"grant {DOOR}, {APPENDER} to {name}")
+    with pytest.raises(Misconfigured, match=f"may not work as {WORKER};"):
+        check_logins(login)
+    check_logins(login, owner)
+    with psycopg.connect(login, autocommit=True, options=session_options(DOOR)) as connection:
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute("delete from lethelog.events")
-        connection.execute("reset role")
+            connection.execute(f"set role {WORKER}")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("set role none; delete from lethelog.events")
+    with psycopg.connect(owner, autocommit=True, options=session_options(WORKER)) as connection:
+        connection.execute("create schema lethelog_views")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("delete from lethelog.events")
 
@@ -186,26 +214,10 @@ def test_a_login_without_the_right_to_migrate_is_told_what_to_do(logins):
 def test_a_database_restored_or_copied_gets_the_right_that_does_not_travel_with_it(database_url: str):
     name = conninfo_to_dict(database_url)["dbname"]
     with psycopg.connect(database_url, autocommit=True) as admin:
-        admin.execute(f"revoke create on database {name} from {APPLICATION}")
+        admin.execute(f"revoke create on database {name} from {WORKER}")
     migrate(database_url)
-    with psycopg.connect(database_url, autocommit=True, options=session_options()) as connection:
+    with psycopg.connect(database_url, autocommit=True, options=session_options(WORKER)) as connection:
         connection.execute("create schema lethelog_views_again")
-
-
-def test_read_models_of_before_the_role_are_handed_over_and_leftovers_of_rebuilds_go(database_url: str):
-    with psycopg.connect(database_url, autocommit=True) as owner:
-        for schema in ("lethelog_views", "lethelog_views_live_memory_2", "lethelog_rebuild_live_memory"):
-            owner.execute(f"create schema {schema}")
-            owner.execute(f"create table {schema}.kept (one int)")
-            owner.execute(f"insert into {schema}.kept values (7)")
-        revision = Path(migrations.__file__).with_name("versions") / "0004_roles.sql"
-        owner.execute(revision.read_text())
-    with psycopg.connect(database_url, autocommit=True, options=session_options()) as connection:
-        assert connection.execute("select to_regclass('lethelog_rebuild_live_memory.kept')").fetchone() == (None,)
-        for schema in ("lethelog_views", "lethelog_views_live_memory_2"):
-            assert connection.execute(f"select one from {schema}.kept").fetchone() == (7,)
-            connection.execute(f"alter table {schema}.kept add column two int")
-            connection.execute(f"drop schema {schema} cascade")
 
 
 def _raw_append(connection: psycopg.Connection) -> None:
@@ -215,27 +227,18 @@ def _raw_append(connection: psycopg.Connection) -> None:
     connection.execute(statement.encode(), unit_arrays([unit]))
 
 
-def test_types_of_the_callers_own_are_never_looked_up_by_the_append_function(filled, as_application, as_owner):
+def test_types_of_the_callers_own_are_never_looked_up_by_the_append_function(filled, connected, as_owner):
     """A domain ``pg_temp.bytea`` whose check runs code: the function's owner must not run it."""
-    as_application.execute(
+    appender = connected(APPENDER)
+    appender.execute(
         "create function pg_temp.evil(value pg_catalog.bytea) returns boolean language plpgsql as $$ begin "
-        "if current_user <> 'lethelog_application' then "
-        "execute 'grant delete on lethelog.events to lethelog_application'; end if; return true; end $$"
+        "if current_user <> 'lethelog_appender' then "
+        "execute 'grant delete on lethelog.claims to lethelog_appender'; end if; return true; end $$"
     )
-    as_application.execute("grant execute on function pg_temp.evil to public")
-    as_application.execute("create domain pg_temp.bytea as pg_catalog.bytea check (pg_temp.evil(value))")
+    appender.execute("grant execute on function pg_temp.evil to public")
+    appender.execute("create domain pg_temp.bytea as pg_catalog.bytea check (pg_temp.evil(value))")
     before = count(as_owner, "lethelog.events")
-    _raw_append(as_application)
+    _raw_append(appender)
     assert count(as_owner, "lethelog.events") == before + 1
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
-        as_application.execute("delete from lethelog.events")
-
-
-def test_every_function_that_runs_as_its_owner_looks_in_the_catalog_first_and_in_temporary_schemas_last(as_owner):
-    found = as_owner.execute(
-        "select p.proname, p.proconfig from pg_proc p join pg_namespace n on n.oid = p.pronamespace "
-        "where n.nspname like 'lethelog%' and p.prosecdef"
-    ).fetchall()
-    assert sorted(name for name, _ in found) == ["append", "erase"]
-    for name, settings in found:
-        assert "search_path=pg_catalog, pg_temp" in settings, name
+        appender.execute("delete from lethelog.claims")

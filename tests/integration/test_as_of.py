@@ -525,7 +525,7 @@ async def test_a_search_of_the_past_by_the_indexes_finds_what_comparing_everythi
         connection.execute("vacuum analyze lethelog_views.live_memory, lethelog_views.memory_past")
     planned = Database(database_url)
     await planned.open()
-    indexed = Search(planned, world.engine.embedder, exact_up_to=0, index_share=0.0)
+    indexed = Search(planned.doors, world.engine.embedder, exact_up_to=0, index_share=0.0)
     matching = MemoryFilter(world.caller.tenant, AsOf(await recorded_at(world, then), then))
     said: list[str] = []
     query = "which service runs in region 3"

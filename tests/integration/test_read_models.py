@@ -233,7 +233,7 @@ async def test_search_finds_the_same_by_the_index_as_by_comparing_everything(wor
         [h.memory.id for h in (await world.reading.search(world.caller, {"query": q, "limit": 10})).hits]
         for q in questions
     ]
-    world.reading._search = Search(planned, world.engine.embedder, exact_up_to=0, index_share=0.0)
+    world.reading._search = Search(planned.doors, world.engine.embedder, exact_up_to=0, index_share=0.0)
     indexed = [
         [h.memory.id for h in (await world.reading.search(world.caller, {"query": q, "limit": 10})).hits]
         for q in questions
@@ -266,7 +266,7 @@ async def test_an_index_that_brings_too_little_is_not_believed(world, database_u
     monkeypatch.setattr(legs, "HNSW_MAX_SCAN_TUPLES", 1)
     planned = Database(database_url)
     await planned.open()
-    indexed = Search(planned, world.engine.embedder, exact_up_to=0, index_share=0.0)
+    indexed = Search(planned.doors, world.engine.embedder, exact_up_to=0, index_share=0.0)
     asked: list[str] = []
     original = Connection.execute
 
@@ -295,7 +295,7 @@ async def test_a_small_tenant_in_a_large_table_is_searched_exactly(world):
 
     present = MemoryFilter(world.caller.tenant, AsOf(world.clock.now))
     for share, indexed in ((2.0, frozenset()), (0.0, {"live_memory"})):
-        search = Search(world.engine.database, world.engine.embedder, exact_up_to=0, index_share=share)
+        search = Search(world.engine.doors, world.engine.embedder, exact_up_to=0, index_share=share)
         assert await search._indexed(present) == indexed
     assert await world.search("lonely note") == [first]
 

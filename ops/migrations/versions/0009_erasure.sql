@@ -4,7 +4,6 @@ create table lethelog.erasing (
     epoch int    not null
 ) with (fillfactor = 10);
 insert into lethelog.erasing values (1, 0);
-grant select on lethelog.erasing to lethelog_application;
 
 -- Erasures that are asked for and not verified; whoever finishes them looks for them in all tenants.
 create index claims_open_erasures on lethelog.claims (tenant, digest) where kind = 'open-erasure';
@@ -56,4 +55,10 @@ begin
     return next;
 end $$;
 revoke all on function lethelog.erase from public;
-grant execute on function lethelog.erase to lethelog_application;
+do $$
+begin
+    if exists (select from pg_roles where rolname = 'lethelog_application') then
+        grant select on lethelog.erasing to lethelog_application;
+        grant execute on function lethelog.erase to lethelog_application;
+    end if;
+end $$;
