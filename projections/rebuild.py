@@ -354,7 +354,8 @@ async def _difference(connection: Connection, projection: Projection, table: str
     row = await cursor.fetchone()
     assert row is not None
     columns = row[0]
-    kept = f"where (tenant, {projection.stream_column}) not in ({_PARKED_BY_EITHER})"
+    of_no_stream = table in shared_tables(projection)
+    kept = "" if of_no_stream else f"where (tenant, {projection.stream_column}) not in ({_PARKED_BY_EITHER})"
     live = f"select {columns} from {table} {kept}"
     rebuilt = f"select {columns} from {schema}.{table} {kept}"
     cursor = await connection.execute(

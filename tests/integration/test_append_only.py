@@ -114,10 +114,14 @@ def test_what_belongs_to_the_log_is_written_by_the_append_function_only(filled, 
             connection.execute(statement)
 
 
-def test_who_may_append_is_the_appender_alone(filled, world, connected, as_owner):
-    for role in (DOOR, WORKER):
+def test_a_door_may_not_append_nor_may_the_appender_erase(filled, world, connected, as_owner):
+    with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
+        _raw_append(connected(DOOR, world.caller.tenant))
+    for role in (DOOR, APPENDER):
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="permission denied"):
-            _raw_append(connected(role, world.caller.tenant))
+            connected(role, world.caller.tenant).execute(
+                "select lethelog.erase(%s, %s, '{}', '{}', true, '{}', '{}')", (uuid4(), world.caller.tenant)
+            )
     assert count(as_owner, "lethelog.events") == filled
     _raw_append(connected(APPENDER))
     assert count(as_owner, "lethelog.events") == filled + 1
