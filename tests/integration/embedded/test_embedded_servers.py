@@ -90,15 +90,17 @@ def test_the_broker_url_opens_jetstream_with_large_messages(shared: EmbeddedServ
     assert content == b"x" * 1_000_000
 
 
-def test_the_database_url_opens_the_database_as_the_application_which_owns_nothing_in_it(
+def test_the_database_url_opens_the_database_with_a_login_that_has_the_roles_and_owns_nothing_in_it(
     shared: EmbeddedServers,
 ) -> None:
     with psycopg.connect(shared.database_url) as connection:
         row = connection.execute(
-            "SELECT current_user, pg_has_role('lethelog_application', 'set'), pg_has_role('lethelog', 'member'), "
-            "rolsuper, rolcreatedb, rolcreaterole FROM pg_roles WHERE rolname = current_user"
+            "SELECT current_user, pg_has_role('lethelog_door', 'set'), pg_has_role('lethelog_appender', 'set'), "
+            "pg_has_role('lethelog_worker', 'set'), pg_has_role('lethelog_functions', 'member'), "
+            "pg_has_role('lethelog_backup', 'member'), pg_has_role('lethelog', 'member'), "
+            "rolsuper, rolcreatedb, rolcreaterole, rolbypassrls FROM pg_roles WHERE rolname = current_user"
         ).fetchone()
-        assert row == ("lethelog_local", True, False, False, False, False)
+        assert row == ("lethelog_local", True, True, True, False, False, False, False, False, False, False)
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             connection.execute("CREATE TABLE owned_too (one int)")
 
