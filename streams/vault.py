@@ -99,7 +99,10 @@ class Vault:
         """Fresh data keys, and their wrapped form, which the append stores in the same transaction."""
         sealer = self._wrapping.get(tenant)
         if sealer is None:
-            sealer = self._wrapping[tenant] = sealing.Sealer(await self.tenant_key(tenant))
+            turn = self.recollection.turn()
+            sealer = sealing.Sealer(await self.tenant_key(tenant))
+            if self.recollection.may_keep(turn):
+                self._wrapping[tenant] = sealer
         wrap = sealer.seal
         keys = dict(zip(ids, sealing.new_keys(len(ids)), strict=True))
         return keys, [WrappedKey(key_id, wrap(key, _binding(tenant, key_id))) for key_id, key in keys.items()]

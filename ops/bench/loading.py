@@ -7,6 +7,7 @@ from ...domain.events import Event, MemoryArchived
 from ...streams.database import Database
 from ...streams.log import Appended, Log, NewEvent, Unit
 from ...streams.master_keys import Keyring
+from ...streams.reader import LogTail
 from ...streams.vault import Vault
 from .sample import Writer
 
@@ -17,15 +18,18 @@ _LATER = 100
 
 @asynccontextmanager
 async def open_log(url: str, master_key: bytes) -> AsyncGenerator[Log]:
-    """A log over a migrated database, in this event loop."""
+    """A log over a migrated database, in this event loop, that hears of erasures: else it may keep no key."""
     database = Database(url)
     await database.open()
     log = Log(database, Vault(database, Keyring.of(master_key)))
+    tail = LogTail(database, log.recollection)
     await log.open()
+    await tail.open()
     try:
         yield log
     finally:
         await log.close()
+        await tail.close()
         await database.close()
 
 
