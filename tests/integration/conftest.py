@@ -1,6 +1,6 @@
 """An engine over a fresh database, with a clock the test holds."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,7 +16,13 @@ from lethelog.projections.embedders import open_embedder
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.master_keys import Keyring
+from lethelog.streams.parking_place import ParkingPlace
 from lethelog.streams.payloads import Actor
+from lethelog.streams.relay import Relay
+
+from .broker_fixtures import OwnNats, connected
+from .children import Child, Start
+from .held import HOLD_APPENDS, Held
 
 
 @dataclass
@@ -76,6 +82,59 @@ class World:
 @pytest.fixture
 def broker(servers, broker_prefix: str) -> BrokerSettings:
     return BrokerSettings(servers.broker_url, broker_prefix)
+
+
+@pytest.fixture
+async def carried(log, database, tail, broker: BrokerSettings) -> AsyncGenerator[Relay]:
+    """A relay that carries the log to the broker."""
+    relay = Relay(database, tail, broker)
+    await relay.open()
+    yield relay
+    await relay.close()
+
+
+@pytest.fixture
+async def place(broker: BrokerSettings, database) -> AsyncGenerator[ParkingPlace]:
+    """Where consumers park messages."""
+    client = await connected(broker)
+    yield ParkingPlace(client, broker, database)
+    await client.close()
+
+
+@pytest.fixture
+def own_nats(tmp_path) -> Generator[OwnNats]:
+    """A broker that the test may kill."""
+    server = OwnNats(tmp_path / "nats").start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+async def start() -> AsyncGenerator[Start]:
+    """Starts a job of `child.py` in a process of its own; whatever still runs at the end is killed."""
+    children: list[Child] = []
+
+    async def start(job: str, **given: Any) -> Child:
+        children.append(await Child.start(job, **given))
+        return children[-1]
+
+    yield start
+    for child in children:
+        await child.kill()
+
+
+@pytest.fixture
+def held(database_url: str) -> Generator[Callable[..., Held]]:
+    """Holds every append, or what a statement locks, until released."""
+    all_held: list[Held] = []
+
+    def hold(statement: str = HOLD_APPENDS) -> Held:
+        all_held.append(Held(database_url, statement))
+        return all_held[-1]
+
+    yield hold
+    for one in all_held:
+        one.close()
 
 
 @pytest.fixture

@@ -13,21 +13,16 @@ from nats.js.api import ConsumerConfig, StreamConfig
 from .broker_fixtures import connected
 
 
-@pytest.fixture
-def settings(servers, broker_prefix) -> BrokerSettings:
-    return BrokerSettings(servers.broker_url, broker_prefix)
-
-
-def durables(settings: BrokerSettings) -> list[Durable]:
+def durables(broker: BrokerSettings) -> list[Durable]:
     return [
-        Durable("queue-view", "events", (settings.event_filter("proposal.*"), settings.event_filter("pass.*"))),
-        Durable("tasks-judge", "tasks", (settings.task_subject("judge"),), ack_wait=60, max_ack_pending=8),
+        Durable("queue-view", "events", (broker.event_filter("proposal.*"), broker.event_filter("pass.*"))),
+        Durable("tasks-judge", "tasks", (broker.task_subject("judge"),), ack_wait=60, max_ack_pending=8),
     ]
 
 
-async def test_what_is_missing_is_made_once(settings: BrokerSettings):
-    topology = Topology(settings, durables(settings))
-    stream = settings.stream
+async def test_what_is_missing_is_made_once(broker: BrokerSettings):
+    topology = Topology(broker, durables(broker))
+    stream = broker.stream
     assert await topology.drift() == [
         f"stream {stream('events')} is missing",
         f"stream {stream('tasks')} is missing",
@@ -48,36 +43,36 @@ async def test_what_is_missing_is_made_once(settings: BrokerSettings):
     assert await topology.ensure() == []
 
 
-async def test_many_processes_may_ensure_at_the_same_time(settings: BrokerSettings):
-    await asyncio.gather(*(Topology(settings, durables(settings)).ensure() for _ in range(5)))
-    assert await Topology(settings, durables(settings)).drift() == []
+async def test_many_processes_may_ensure_at_the_same_time(broker: BrokerSettings):
+    await asyncio.gather(*(Topology(broker, durables(broker)).ensure() for _ in range(5)))
+    assert await Topology(broker, durables(broker)).drift() == []
 
 
-async def test_streams_keep_what_they_are_for(settings: BrokerSettings):
-    await Topology(settings).ensure()
-    client = await connected(settings)
+async def test_streams_keep_what_they_are_for(broker: BrokerSettings):
+    await Topology(broker).ensure()
+    client = await connected(broker)
     js = client.jetstream()
     events, tasks, retries, parked = [
-        (await js.stream_info(settings.stream(k))).config for k in ("events", "tasks", "retries", "parked")
+        (await js.stream_info(broker.stream(k))).config for k in ("events", "tasks", "retries", "parked")
     ]
     assert (events.subjects, events.retention, events.storage) == (
-        [f"{settings.prefix}.events.>"],
+        [f"{broker.prefix}.events.>"],
         "limits",
         "file",
     )
     assert (events.max_age, tasks.max_age, retries.max_age, parked.max_age) == (7 * 24 * 3600, 0, 0, 0)
-    assert (tasks.subjects, tasks.retention) == ([f"{settings.prefix}.tasks.>"], "workqueue")
-    assert (retries.subjects, retries.retention) == ([f"{settings.prefix}.retries.>"], "workqueue")
+    assert (tasks.subjects, tasks.retention) == ([f"{broker.prefix}.tasks.>"], "workqueue")
+    assert (retries.subjects, retries.retention) == ([f"{broker.prefix}.retries.>"], "workqueue")
     assert {c.duplicate_window for c in (events, tasks, retries, parked)} == {120}
     await client.close()
 
 
-async def test_a_setting_changed_later_reaches_stream_and_durable(settings: BrokerSettings):
-    await Topology(settings, durables(settings)).ensure()
-    changed = BrokerSettings(settings.url, settings.prefix, events_max_age=3600)
-    later = [Durable("queue-view", "events", (settings.event_filter("proposal.*"),), ack_wait=5)]
+async def test_a_setting_changed_later_reaches_stream_and_durable(broker: BrokerSettings):
+    await Topology(broker, durables(broker)).ensure()
+    changed = BrokerSettings(broker.url, broker.prefix, events_max_age=3600)
+    later = [Durable("queue-view", "events", (broker.event_filter("proposal.*"),), ack_wait=5)]
     topology = Topology(changed, later)
-    events = settings.stream("events")
+    events = broker.stream("events")
     assert await topology.drift() == [
         f"stream {events} differs in max_age",
         f"durable queue-view of {events} differs in filter_subject",
@@ -89,18 +84,18 @@ async def test_a_setting_changed_later_reaches_stream_and_durable(settings: Brok
         Change("updated", f"durable queue-view of {events}", ("filter_subject", "filter_subjects", "ack_wait")),
     ]
     assert await topology.drift() == []
-    client = await connected(settings)
+    client = await connected(broker)
     info = await client.jetstream().consumer_info(events, "queue-view")
-    assert (info.config.filter_subject, info.config.ack_wait) == (settings.event_filter("proposal.*"), 5)
+    assert (info.config.filter_subject, info.config.ack_wait) == (broker.event_filter("proposal.*"), 5)
     await client.close()
 
 
-async def test_what_someone_changed_on_the_server_is_put_back(settings: BrokerSettings):
-    topology = Topology(settings, durables(settings))
+async def test_what_someone_changed_on_the_server_is_put_back(broker: BrokerSettings):
+    topology = Topology(broker, durables(broker))
     await topology.ensure()
-    client = await connected(settings)
+    client = await connected(broker)
     js = client.jetstream()
-    tasks = settings.stream("tasks")
+    tasks = broker.stream("tasks")
     config = (await js.consumer_info(tasks, "tasks-judge")).config
     await js.add_consumer(tasks, config.evolve(ack_wait=1, max_deliver=3))
     assert await topology.drift() == [
@@ -113,33 +108,31 @@ async def test_what_someone_changed_on_the_server_is_put_back(settings: BrokerSe
     await client.close()
 
 
-async def test_a_difference_no_update_can_mend_names_the_way_out(settings: BrokerSettings):
-    client = await connected(settings)
+async def test_a_difference_no_update_can_mend_names_the_way_out(broker: BrokerSettings):
+    client = await connected(broker)
     js = client.jetstream()
-    tasks = settings.stream("tasks")
-    await js.add_stream(StreamConfig(name=tasks, subjects=[settings.all_subjects("tasks")], retention="limits"))
+    tasks = broker.stream("tasks")
+    await js.add_stream(StreamConfig(name=tasks, subjects=[broker.all_subjects("tasks")], retention="limits"))
     with pytest.raises(Misconfigured, match=f"stream {tasks} has another retention.*delete the stream"):
-        await Topology(settings).ensure()
+        await Topology(broker).ensure()
     await js.delete_stream(tasks)
-    await Topology(settings).ensure()
-    events = settings.stream("events")
+    await Topology(broker).ensure()
+    events = broker.stream("events")
     await js.add_consumer(
         events,
         ConsumerConfig(
-            durable_name="queue-view", filter_subject=settings.event_filter("proposal.*"), deliver_policy="new"
+            durable_name="queue-view", filter_subject=broker.event_filter("proposal.*"), deliver_policy="new"
         ),
     )
     with pytest.raises(Misconfigured, match=f"durable queue-view of {events} has another deliver_policy"):
-        await Topology(
-            settings, [Durable("queue-view", "events", (settings.event_filter("proposal.*"),))]
-        ).ensure()
+        await Topology(broker, [Durable("queue-view", "events", (broker.event_filter("proposal.*"),))]).ensure()
     await client.close()
 
 
-async def test_two_durables_on_one_queue_are_refused(settings: BrokerSettings):
-    await Topology(settings, durables(settings)).ensure()
+async def test_two_durables_on_one_queue_are_refused(broker: BrokerSettings):
+    await Topology(broker, durables(broker)).ensure()
     with pytest.raises(Misconfigured, match="the broker refuses durable second"):
-        await Topology(settings, [Durable("second", "tasks", (settings.task_subject("judge"),))]).ensure()
+        await Topology(broker, [Durable("second", "tasks", (broker.task_subject("judge"),))]).ensure()
 
 
 async def test_a_broker_that_is_not_there_is_unavailable_at_once():
@@ -168,8 +161,8 @@ async def test_a_broker_that_is_silent_is_unavailable_in_the_time_allowed():
     server.close()
 
 
-async def test_a_wrong_credential_is_a_setting_to_correct(settings: BrokerSettings):
-    host = settings.url.rsplit("@", 1)[1]
+async def test_a_wrong_credential_is_a_setting_to_correct(broker: BrokerSettings):
+    host = broker.url.rsplit("@", 1)[1]
     with pytest.raises(Misconfigured, match="refuses the credential; check LETHELOG_BROKER_URL"):
         await connect(BrokerSettings(f"nats://wrong@{host}"), name="test")
 

@@ -9,12 +9,10 @@ import pytest
 from lethelog.domain import events as e
 from lethelog.domain.errors import InvalidInput, NotFound, Unavailable
 from lethelog.streams import unhandled
-from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.consumers import Consumers
 from lethelog.streams.handling import Park, RetryLater, RetryPolicy
 from lethelog.streams.log import Appended, Log, NewEvent, Unit
 from lethelog.streams.parking_place import ParkingPlace
-from lethelog.streams.relay import Relay
 from lethelog.streams.subscriptions import EventSubscription, TaskSubscription
 from lethelog.streams.tasks import Task, TaskPublisher
 from nats.js import JetStreamContext
@@ -23,27 +21,6 @@ from .broker_fixtures import TENANT, connected, envelope, eventually, rememberin
 
 QUICK = RetryPolicy(max_deliveries=3, delays=(0.1,), ack_wait=5)
 ENDLESS = RetryPolicy(max_deliveries=1000, delays=(0.1,), ack_wait=5)
-
-
-@pytest.fixture
-def settings(servers, broker_prefix) -> BrokerSettings:
-    return BrokerSettings(servers.broker_url, broker_prefix)
-
-
-@pytest.fixture
-async def carried(log, database, tail, settings):
-    """A relay that carries the log to the broker."""
-    relay = Relay(database, tail, settings)
-    await relay.open()
-    yield relay
-    await relay.close()
-
-
-@pytest.fixture
-async def place(settings, database):
-    client = await connected(settings)
-    yield ParkingPlace(client, settings, database)
-    await client.close()
 
 
 class Stories:
@@ -101,12 +78,12 @@ async def parked(place: ParkingPlace) -> list[tuple[int, str]]:
 
 
 async def test_f44_later_events_of_an_aggregate_wait_while_an_earlier_one_is_retried_and_others_go_on(
-    settings, carried, stories
+    broker, carried, stories
 ):
     stuck, other = uuid4(), uuid4()
     first = await stories.tell(stuck)
     handler = Handler(first)
-    consumers = Consumers(settings, carried_decode(stories))
+    consumers = Consumers(broker, carried_decode(stories))
     await consumers.open([view(handler, policy=ENDLESS, concurrency=2)])
     for _ in range(3):
         await stories.tell(stuck)
@@ -132,19 +109,19 @@ async def settled(consumers: Consumers) -> bool:
 
 
 async def test_f44_behind_a_parked_event_the_later_ones_of_its_aggregate_are_parked_also_after_a_restart(
-    settings, carried, stories, place
+    broker, carried, stories, place
 ):
     stuck, other = uuid4(), uuid4()
     first = await stories.tell(stuck)
     handler = Handler(first)
-    consumers = Consumers(settings, carried_decode(stories))
+    consumers = Consumers(broker, carried_decode(stories))
     await consumers.open([view(handler)])
     await eventually(lambda: consumers.rule.outcomes["view", "parked"] == 1, "the event is parked")
     await stories.tell(stuck)
     await stories.tell(other)
     await eventually(lambda: handler.by[other] == stories.positions[other], "the other aggregate goes on")
     await consumers.close()
-    again = Consumers(settings, carried_decode(stories))
+    again = Consumers(broker, carried_decode(stories))
     await again.open([view(handler)])
     await stories.tell(stuck)
     await stories.tell(other)
@@ -159,18 +136,18 @@ async def test_f44_behind_a_parked_event_the_later_ones_of_its_aggregate_are_par
     await again.close()
 
 
-async def test_an_event_being_retried_holds_its_aggregate_through_a_restart(settings, carried, stories):
+async def test_an_event_being_retried_holds_its_aggregate_through_a_restart(broker, carried, stories):
     stuck = uuid4()
     first = await stories.tell(stuck)
     handler = Handler(first)
     policy = RetryPolicy(max_deliveries=9, delays=(1.5,), ack_wait=5)
-    consumers = Consumers(settings, carried_decode(stories))
+    consumers = Consumers(broker, carried_decode(stories))
     await consumers.open([view(handler, policy=policy)])
     await eventually(lambda: handler.tries[first] == 1, "it failed")
     await eventually(lambda: consumers.rule.outcomes["view", "failed"] == 1, "it is put off")
     await consumers.close()
     handler.failing.clear()
-    again = Consumers(settings, carried_decode(stories))
+    again = Consumers(broker, carried_decode(stories))
     await again.open([view(handler, policy=policy)])
     await stories.tell(stuck)
     await eventually(lambda: again.rule.outcomes["view", "behind"] == 1, "the second event waits behind it")
@@ -180,7 +157,7 @@ async def test_an_event_being_retried_holds_its_aggregate_through_a_restart(sett
 
 
 async def test_an_event_that_only_waits_is_never_parked_for_its_many_deliveries(
-    settings, carried, stories, monkeypatch
+    broker, carried, stories, monkeypatch
 ):
     monkeypatch.setattr("lethelog.streams.sequences._LONGEST_WAIT", 0.05)
     stuck = uuid4()
@@ -195,7 +172,7 @@ async def test_an_event_that_only_waits_is_never_parked_for_its_many_deliveries(
         done.append(event.version)
 
     policy = RetryPolicy(delays=(0.1,), ack_wait=5, most_deliveries=6)
-    consumers = Consumers(settings, carried_decode(stories))
+    consumers = Consumers(broker, carried_decode(stories))
     await consumers.open([view(handle, policy=policy, concurrency=2)])
     await stories.tell(stuck)
     await stories.tell(stuck)
@@ -210,7 +187,7 @@ async def test_an_event_that_only_waits_is_never_parked_for_its_many_deliveries(
 
 @pytest.mark.parametrize("fails", [[True], []])
 async def test_an_event_does_not_overtake_one_that_another_process_has_at_work_however_long(
-    settings, carried, stories, monkeypatch, fails
+    broker, carried, stories, monkeypatch, fails
 ):
     monkeypatch.setattr("lethelog.streams.sequences._LONGEST_WAIT", 0.05)
     policy = RetryPolicy(max_deliveries=3, delays=(0.1,), ack_wait=5, most_deliveries=6)
@@ -230,7 +207,7 @@ async def test_an_event_does_not_overtake_one_that_another_process_has_at_work_h
 
         return handle
 
-    processes = [Consumers(settings, carried_decode(stories)) for _ in range(2)]
+    processes = [Consumers(broker, carried_decode(stories)) for _ in range(2)]
     for number, process in enumerate(processes):
         await process.open([view(handler(number), policy=policy)])
     await stories.tell(stuck)
@@ -253,21 +230,21 @@ async def test_an_event_does_not_overtake_one_that_another_process_has_at_work_h
 
 
 async def test_an_event_does_not_overtake_one_that_another_process_left_among_the_retries(
-    settings, carried, stories, monkeypatch
+    broker, carried, stories, monkeypatch
 ):
     """Not even while this process has not yet heard from the broker what is there."""
     stuck, other = uuid4(), uuid4()
     handler = Handler()
     subscription = view(handler, concurrency=2)
-    consumers = Consumers(settings, carried_decode(stories))
+    consumers = Consumers(broker, carried_decode(stories))
     await consumers.open([subscription])
     await consumers.close()
     # Another process takes the first event, moves it and acknowledges it.
     await stories.tell(stuck)
-    client = await connected(settings)
-    pull = await client.jetstream().pull_subscribe_bind("view", settings.stream("events"))
+    client = await connected(broker)
+    pull = await client.jetstream().pull_subscribe_bind("view", broker.stream("events"))
     [message] = await pull.fetch(1, timeout=10)
-    await unhandled.retry_later(client, settings, message, unhandled.SoFar(), 0.0)
+    await unhandled.retry_later(client, broker, message, unhandled.SoFar(), 0.0)
     await message.ack_sync()
     await client.close()
     heard, answers = asyncio.Event(), Counter[str]()
@@ -283,7 +260,7 @@ async def test_an_event_does_not_overtake_one_that_another_process_left_among_th
         return found
 
     monkeypatch.setattr(JetStreamContext, "get_msg", held_back)
-    consumers = Consumers(settings, carried_decode(stories))
+    consumers = Consumers(broker, carried_decode(stories))
     await consumers.open([subscription])
     monkeypatch.setattr(JetStreamContext, "consumer_info", counted)
     await stories.tell(other)
@@ -299,7 +276,7 @@ async def test_an_event_does_not_overtake_one_that_another_process_left_among_th
 
 @pytest.mark.parametrize(("count", "seed"), [(1, 1), (3, 2)])
 async def test_processes_with_several_workers_each_keep_every_aggregate_in_order(
-    settings, carried, stories, count, seed
+    broker, carried, stories, count, seed
 ):
     """Failures, put-offs and slow handlers at random; no event begins before the one before it was handled."""
     chance = random.Random(seed)
@@ -327,7 +304,7 @@ async def test_processes_with_several_workers_each_keep_every_aggregate_in_order
         finally:
             at_work[event.stream] -= 1
 
-    processes = [Consumers(settings, carried_decode(stories)) for _ in range(count)]
+    processes = [Consumers(broker, carried_decode(stories)) for _ in range(count)]
     for process in processes:
         await process.open([view(handle, concurrency=3)])
     for _ in range(8):
@@ -340,7 +317,7 @@ async def test_processes_with_several_workers_each_keep_every_aggregate_in_order
         await process.close()
 
 
-async def test_order_costs_no_request_while_nothing_failed(settings, carried, stories, monkeypatch):
+async def test_order_costs_no_request_while_nothing_failed(broker, carried, stories, monkeypatch):
     asked: Counter[str] = Counter()
     for name in ("consumer_info", "get_msg"):
         original = getattr(JetStreamContext, name)
@@ -355,7 +332,7 @@ async def test_order_costs_no_request_while_nothing_failed(settings, carried, st
     for one in aggregates * 2:
         await stories.tell(one)
     await carried.reached(10)
-    consumers = Consumers(settings, carried_decode(stories))
+    consumers = Consumers(broker, carried_decode(stories))
     await consumers.open([view(handler)])
     await eventually(lambda: len(handler.done) == 10, "the first are handled")
     asked.clear()
@@ -369,7 +346,7 @@ async def test_order_costs_no_request_while_nothing_failed(settings, carried, st
 
 @pytest.mark.parametrize("cut", ["retry_later", "park"])
 async def test_a_process_cut_off_between_moving_an_event_and_ending_its_delivery_moves_it_once(
-    settings, carried, stories, place, monkeypatch, cut
+    broker, carried, stories, place, monkeypatch, cut
 ):
     """What it moved is acknowledged by the broker; that it did is not, so the delivery comes again."""
     stuck = uuid4()
@@ -385,7 +362,7 @@ async def test_a_process_cut_off_between_moving_an_event_and_ending_its_delivery
 
     monkeypatch.setattr(Consumers, cut, once_unheard)
     policy = RetryPolicy(max_deliveries=2 if cut == "retry_later" else 1, delays=(0.1,), ack_wait=5)
-    consumers = Consumers(settings, carried_decode(stories))
+    consumers = Consumers(broker, carried_decode(stories))
     await consumers.open([view(handler, policy=policy)])
     await stories.tell(stuck)
     await eventually(lambda: consumers.rule.outcomes["view", "repeated"] == 1, "it came again and was known")
@@ -398,10 +375,10 @@ async def test_a_process_cut_off_between_moving_an_event_and_ending_its_delivery
 # --- replay -------------------------------------------------------------------------------------------------------
 
 
-async def park_some(settings, stories, handler, aggregate: UUID, count: int) -> Consumers:
+async def park_some(broker, stories, handler, aggregate: UUID, count: int) -> Consumers:
     first = await stories.tell(aggregate)
     handler.failing.add(first)
-    consumers = Consumers(settings, carried_decode(stories))
+    consumers = Consumers(broker, carried_decode(stories))
     await consumers.open([view(handler)])
     for _ in range(count - 1):
         await stories.tell(aggregate)
@@ -409,11 +386,9 @@ async def park_some(settings, stories, handler, aggregate: UUID, count: int) -> 
     return consumers
 
 
-async def test_a_parked_sequence_is_replayed_in_order_and_new_events_go_behind_it(
-    settings, carried, stories, place
-):
+async def test_a_parked_sequence_is_replayed_in_order_and_new_events_go_behind_it(broker, carried, stories, place):
     stuck, handler = uuid4(), Handler()
-    consumers = await park_some(settings, stories, handler, stuck, 4)
+    consumers = await park_some(broker, stories, handler, stuck, 4)
     handler.failing.clear()
     told: list[tuple[int, int]] = []
     done = await place.retry(consumer="view", progress=lambda n, of: told.append((n, of)))
@@ -425,9 +400,9 @@ async def test_a_parked_sequence_is_replayed_in_order_and_new_events_go_behind_i
     await consumers.close()
 
 
-async def test_a_sequence_that_fails_again_is_parked_again_in_order(settings, carried, stories, place):
+async def test_a_sequence_that_fails_again_is_parked_again_in_order(broker, carried, stories, place):
     stuck, handler = uuid4(), Handler()
-    consumers = await park_some(settings, stories, handler, stuck, 3)
+    consumers = await park_some(broker, stories, handler, stuck, 3)
     await place.retry()
     await eventually(lambda: consumers.rule.outcomes["view", "parked"] >= 6, "they are parked again")
     await eventually(lambda: settled(consumers), "nothing waits")
@@ -441,10 +416,10 @@ async def test_a_sequence_that_fails_again_is_parked_again_in_order(settings, ca
 
 
 async def test_a_replay_cut_short_between_sending_and_removing_has_one_effect(
-    settings, carried, stories, place, monkeypatch
+    broker, carried, stories, place, monkeypatch
 ):
     stuck, handler = uuid4(), Handler()
-    consumers = await park_some(settings, stories, handler, stuck, 3)
+    consumers = await park_some(broker, stories, handler, stuck, 3)
     handler.failing.clear()
 
     async def crash(number: int) -> None:
@@ -465,11 +440,11 @@ async def test_a_replay_cut_short_between_sending_and_removing_has_one_effect(
 
 
 async def test_one_sequence_or_one_consumer_is_replayed_alone_and_an_unknown_one_is_an_error(
-    settings, carried, stories, place
+    broker, carried, stories, place
 ):
     handler, stuck, also = Handler(), uuid4(), uuid4()
-    await (await park_some(settings, stories, handler, stuck, 2)).close()
-    consumers = await park_some(settings, stories, handler, also, 2)
+    await (await park_some(broker, stories, handler, stuck, 2)).close()
+    consumers = await park_some(broker, stories, handler, also, 2)
     handler.failing.clear()
     await place.retry(sequence=str(also))
     await eventually(lambda: handler.done == stories.positions[also], "that one is handled")
@@ -482,10 +457,10 @@ async def test_one_sequence_or_one_consumer_is_replayed_alone_and_an_unknown_one
 
 
 async def test_a_dropped_event_is_never_handled_and_what_waited_behind_it_may_be_replayed(
-    settings, carried, stories, place
+    broker, carried, stories, place
 ):
     stuck, handler = uuid4(), Handler()
-    consumers = await park_some(settings, stories, handler, stuck, 3)
+    consumers = await park_some(broker, stories, handler, stuck, 3)
     page, _ = await place.page(limit=1)
     with pytest.raises(InvalidInput, match="reason"):
         await place.drop(page[0].id, "because Ada said so")
@@ -502,10 +477,8 @@ async def test_a_dropped_event_is_never_handled_and_what_waited_behind_it_may_be
     await consumers.close()
 
 
-async def test_a_list_of_parked_messages_is_bounded_and_goes_on_behind_its_cursor(
-    settings, carried, stories, place
-):
-    consumers = await park_some(settings, stories, Handler(), uuid4(), 5)
+async def test_a_list_of_parked_messages_is_bounded_and_goes_on_behind_its_cursor(broker, carried, stories, place):
+    consumers = await park_some(broker, stories, Handler(), uuid4(), 5)
     found, after = [], 0
     while after is not None:
         page, after = await place.page(consumer="view", after=after, limit=2)
@@ -516,7 +489,7 @@ async def test_a_list_of_parked_messages_is_bounded_and_goes_on_behind_its_curso
     await consumers.close()
 
 
-async def test_a_parked_task_is_sent_again_under_its_own_id(settings, database, place):
+async def test_a_parked_task_is_sent_again_under_its_own_id(broker, database, place):
     done: list[tuple[str, dict]] = []
     broken = [True]
 
@@ -528,9 +501,9 @@ async def test_a_parked_task_is_sent_again_under_its_own_id(settings, database, 
     async def no_events(rows):
         raise AssertionError("no event was published")
 
-    consumers = Consumers(settings, no_events)
+    consumers = Consumers(broker, no_events)
     await consumers.open([TaskSubscription("judge", handle, policy=QUICK)])
-    async with TaskPublisher(settings) as publisher:
+    async with TaskPublisher(broker) as publisher:
         await publisher.publish_task("judge", {"batch": "b7"}, "odd")
     await eventually(lambda: consumers.rule.outcomes["tasks-judge", "parked"] == 1, "it is parked")
     broken.clear()
@@ -540,14 +513,14 @@ async def test_a_parked_task_is_sent_again_under_its_own_id(settings, database, 
     await consumers.close()
 
 
-async def test_what_cannot_be_sent_again_stays_and_says_why(settings, carried, stories, place):
+async def test_what_cannot_be_sent_again_stays_and_says_why(broker, carried, stories, place):
     stuck, handler = uuid4(), Handler()
-    consumers = await park_some(settings, stories, handler, stuck, 2)
+    consumers = await park_some(broker, stories, handler, stuck, 2)
     await consumers.close()
-    client = await connected(settings)
+    client = await connected(broker)
     js = client.jetstream()
-    await js.publish(settings.parked_subject("view"), b"not one of ours")
-    await js.delete_consumer(settings.stream("retries"), "view")
+    await js.publish(broker.parked_subject("view"), b"not one of ours")
+    await js.delete_consumer(broker.stream("retries"), "view")
     done = await place.retry()
     assert (done.sent, done.left) == (0, {1: "consumer_unknown", 2: "earlier_one_stays", 3: "unreadable"})
     assert len(await parked(place)) == 3
@@ -558,14 +531,14 @@ async def test_what_cannot_be_sent_again_stays_and_says_why(settings, carried, s
 
 
 async def test_a_durable_of_events_deleted_on_the_server_is_made_again_and_duplicates_are_known_by_position(
-    settings, carried, stories
+    broker, carried, stories
 ):
     stuck, other, handler = uuid4(), uuid4(), Handler()
-    consumers = await park_some(settings, stories, handler, stuck, 2)
+    consumers = await park_some(broker, stories, handler, stuck, 2)
     await stories.tell(other)
     await eventually(lambda: handler.by[other] == stories.positions[other], "an event is handled")
-    client = await connected(settings)
-    await client.jetstream().delete_consumer(settings.stream("events"), "view")
+    client = await connected(broker)
+    await client.jetstream().delete_consumer(broker.stream("events"), "view")
     await stories.tell(other)
     await eventually(
         lambda: sorted(set(handler.by[other])) == stories.positions[other], "the next one is handled", 15
@@ -580,18 +553,18 @@ async def test_a_durable_of_events_deleted_on_the_server_is_made_again_and_dupli
 
 
 async def test_a_stream_of_events_deleted_on_the_server_is_refilled_and_consumers_lose_nothing(
-    settings, carried, stories, monkeypatch
+    broker, carried, stories, monkeypatch
 ):
     monkeypatch.setattr("lethelog.streams.relay.CHECK_SECONDS", 0.2)
     handler = Handler()
     aggregates = [uuid4() for _ in range(3)]
-    consumers = Consumers(settings, carried_decode(stories))
+    consumers = Consumers(broker, carried_decode(stories))
     await consumers.open([view(handler)])
     for one in aggregates:
         await stories.tell(one)
     await eventually(lambda: handler.done == [1, 2, 3], "they are handled")
-    client = await connected(settings)
-    await client.jetstream().delete_stream(settings.stream("events"))
+    client = await connected(broker)
+    await client.jetstream().delete_stream(broker.stream("events"))
     await client.close()
     for one in aggregates:
         await stories.tell(one)
@@ -603,13 +576,13 @@ async def test_a_stream_of_events_deleted_on_the_server_is_refilled_and_consumer
 
 
 async def test_a_parking_place_deleted_on_the_server_is_made_again_and_keeps_order_from_then_on(
-    settings, carried, stories, place, monkeypatch
+    broker, carried, stories, place, monkeypatch
 ):
     monkeypatch.setattr("lethelog.streams.consumers.CHECK_SECONDS", 0.1)
     stuck, handler = uuid4(), Handler()
-    consumers = await park_some(settings, stories, handler, stuck, 3)
-    client = await connected(settings)
-    js, stream = client.jetstream(), settings.stream("parked")
+    consumers = await park_some(broker, stories, handler, stuck, 3)
+    client = await connected(broker)
+    js, stream = client.jetstream(), broker.stream("parked")
     await js.delete_stream(stream)
     read = consumers._sequences["view"]._unsettled._read["parked"]
     await eventually(lambda: read.upto == 0, "the loss is noticed")

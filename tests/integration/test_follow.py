@@ -10,27 +10,7 @@ from lethelog.streams.follow import follow
 from lethelog.streams.relay import Relay
 from lethelog.streams.topology import Topology
 
-from .broker_fixtures import SECRET, OwnNats, append, connected, eventually
-
-
-@pytest.fixture
-def own_nats(tmp_path):
-    server = OwnNats(tmp_path / "nats").start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture
-def settings(servers, broker_prefix) -> BrokerSettings:
-    return BrokerSettings(servers.broker_url, broker_prefix)
-
-
-@pytest.fixture
-async def carried(log, database, tail, settings):
-    relay = Relay(database, tail, settings)
-    await relay.open()
-    yield relay
-    await relay.close()
+from .broker_fixtures import SECRET, append, connected, eventually
 
 
 async def take(events, count: int) -> list:
@@ -43,31 +23,31 @@ async def take(events, count: int) -> list:
     raise AssertionError("the events ended")
 
 
-async def test_a_follower_gets_what_is_new_and_later_what_comes(log, settings, carried):
+async def test_a_follower_gets_what_is_new_and_later_what_comes(log, broker, carried):
     await append(log, 3)
     await carried.reached(3)
-    async with contextlib.aclosing(follow(settings, names=("memory.remembered",), decode=log.decode)) as events:
+    async with contextlib.aclosing(follow(broker, names=("memory.remembered",), decode=log.decode)) as events:
         first = asyncio.create_task(anext(events))
-        await eventually(lambda: _followers(settings), "the follower listens")
+        await eventually(lambda: _followers(broker), "the follower listens")
         await append(log, 2)
         assert ((await first).position, (await first).event.content) == (4, SECRET)
         [second] = await take(events, 1)
         assert second.position == 5
-    await eventually(lambda: _no_follower(settings), "nothing is left behind")
+    await eventually(lambda: _no_follower(broker), "nothing is left behind")
 
 
 @pytest.mark.parametrize(("start", "expected"), [("all", [1, 2, 3, 4]), (2, [3, 4]), (0, [1, 2, 3, 4])])
-async def test_a_follower_may_start_where_it_likes(log, settings, carried, start, expected):
+async def test_a_follower_may_start_where_it_likes(log, broker, carried, start, expected):
     await append(log, 4)
     await carried.reached(4)
-    async with contextlib.aclosing(follow(settings, start=start)) as events:
+    async with contextlib.aclosing(follow(broker, start=start)) as events:
         assert [event.position for event in await take(events, len(expected))] == expected
 
 
-async def test_without_keys_personal_text_stays_closed(log, settings, carried):
+async def test_without_keys_personal_text_stays_closed(log, broker, carried):
     await append(log, 1)
     await carried.reached(1)
-    async with contextlib.aclosing(follow(settings, start="all")) as events:
+    async with contextlib.aclosing(follow(broker, start="all")) as events:
         [event] = await take(events, 1)
     assert (event.name, event.event.memory_type, event.event.content, event.event.topic) == (
         "memory.remembered",
@@ -77,10 +57,10 @@ async def test_without_keys_personal_text_stays_closed(log, settings, carried):
     )
 
 
-async def test_only_the_names_asked_for_are_followed(log, settings, carried):
+async def test_only_the_names_asked_for_are_followed(log, broker, carried):
     await append(log, 2)
     await carried.reached(2)
-    async with contextlib.aclosing(follow(settings, names=("proposal.*", "pass.*"), start="all")) as events:
+    async with contextlib.aclosing(follow(broker, names=("proposal.*", "pass.*"), start="all")) as events:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
                 await anext(events)
@@ -89,12 +69,12 @@ async def test_only_the_names_asked_for_are_followed(log, settings, carried):
 async def test_following_goes_on_through_a_killed_and_an_emptied_broker(
     log, database, tail, own_nats, broker_prefix
 ):
-    settings = BrokerSettings(own_nats.url, broker_prefix)
-    relay = Relay(database, tail, settings)
+    broker = BrokerSettings(own_nats.url, broker_prefix)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await append(log, 3)
     await relay.reached(3)
-    async with contextlib.aclosing(follow(settings, start="all")) as events:
+    async with contextlib.aclosing(follow(broker, start="all")) as events:
         assert [event.position for event in await take(events, 3)] == [1, 2, 3]
         own_nats.kill()
         await append(log, 2)
@@ -108,10 +88,10 @@ async def test_following_goes_on_through_a_killed_and_an_emptied_broker(
     await relay.close()
 
 
-async def test_a_long_backlog_comes_quickly_and_whole(log, settings, carried):
+async def test_a_long_backlog_comes_quickly_and_whole(log, broker, carried):
     await append(log, 1500)
     await carried.reached(1500)
-    async with contextlib.aclosing(follow(settings, start="all")) as events:
+    async with contextlib.aclosing(follow(broker, start="all")) as events:
         assert [event.position for event in await take(events, 1500)] == list(range(1, 1501))
 
 
@@ -120,19 +100,19 @@ async def test_a_broker_that_is_not_there_is_an_error_at_once():
         await anext(follow(BrokerSettings("nats://127.0.0.1:1")))
 
 
-async def test_following_makes_no_stream_of_its_own(settings):
+async def test_following_makes_no_stream_of_its_own(broker):
     with pytest.raises(Unavailable):
-        await anext(follow(settings))
-    assert len(await Topology(settings).drift()) == len(STREAM_KINDS)
+        await anext(follow(broker))
+    assert len(await Topology(broker).drift()) == len(STREAM_KINDS)
 
 
-async def _followers(settings: BrokerSettings) -> int:
-    client = await connected(settings)
+async def _followers(broker: BrokerSettings) -> int:
+    client = await connected(broker)
     try:
-        return len(await client.jetstream().consumers_info(settings.stream("events")))
+        return len(await client.jetstream().consumers_info(broker.stream("events")))
     finally:
         await client.close()
 
 
-async def _no_follower(settings: BrokerSettings) -> bool:
-    return await _followers(settings) == 0
+async def _no_follower(broker: BrokerSettings) -> bool:
+    return await _followers(broker) == 0

@@ -1,9 +1,5 @@
 """A judge worker killed at its worst moments: one charge and one proposal in the end (F43)."""
 
-import asyncio
-import sys
-from pathlib import Path
-
 import pytest
 from lethelog.handlers import workers
 from lethelog.handlers.forgetting.requesting import Passes
@@ -11,12 +7,10 @@ from lethelog.streams.handling import RetryPolicy
 
 from .passes import ToldJudge, finish, old, pass_settings, sure, working
 
-SCRIPT = Path(__file__).with_name("killed_judge_worker.py")
-
 
 @pytest.mark.parametrize("point", ["after the reserve", "after the answer", "after the append"])
 async def test_a_worker_killed_there_leads_to_one_charge_and_one_proposal(
-    judging_world, broker, database_url, servers, monkeypatch, point
+    judging_world, broker, database_url, start, monkeypatch, point
 ):
     world = judging_world
     stale = await old(world, "Deploys go to Fly.io")
@@ -24,11 +18,11 @@ async def test_a_worker_killed_there_leads_to_one_charge_and_one_proposal(
     # The dead worker's delivery comes again after this long; the server's least is used to keep the test short.
     monkeypatch.setattr(workers, "JUDGE_POLICY", RetryPolicy(ack_wait=1.0))
     async with working(world, broker, settings, roles={"views", "relay", "passes"}):
-        killed = await asyncio.create_subprocess_exec(
-            sys.executable, str(SCRIPT), database_url, servers.broker_url, broker.prefix, point
+        killed = await start(
+            "judge", database_url=database_url, broker_url=broker.url, prefix=broker.prefix, fatal=point
         )
         view = await Passes(world.engine, settings).request(world.caller)
-        assert await killed.wait() == 9
+        assert await killed.process.wait() == 9
         async with working(world, broker, settings, roles={"judge"}):
             done = await finish(world, settings, view, seconds=60)
     assert (done.judged, done.refused, done.proposed) == (1, 0, {"archive": 1})

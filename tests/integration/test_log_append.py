@@ -26,13 +26,10 @@ from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor, Envelope
 from lethelog.streams.vault import Vault
 
+from .held import waiting
+
 TENANT = uuid4()
 WHEN = datetime(2026, 3, 1, 9, tzinfo=UTC)
-
-WAITING = """
-    select 1 from pg_locks where locktype = 'advisory' and not granted
-        and database = (select oid from pg_database where datname = current_database())
-"""
 
 
 def envelope() -> Envelope:
@@ -280,7 +277,7 @@ async def test_f42_a_reader_never_passes_an_append_that_is_not_committed(log: Lo
     _raw_append(first, 1)
     with psycopg.connect(database_url, autocommit=True) as watcher:
         later = asyncio.create_task(asyncio.to_thread(lambda: (_raw_append(second, 2), second.commit())))
-        while not watcher.execute(WAITING).fetchone():
+        while not waiting(watcher):
             assert not later.done(), "the second append did not wait for the first one's commit"
             await asyncio.sleep(0)
         assert watcher.execute("select count(*) from lethelog.events").fetchone() == (0,)
@@ -330,20 +327,16 @@ async def test_f42_a_tailing_reader_sees_every_position_once_and_in_order_while_
     assert seen == list(range(1, 8 * per_writer + 1))
 
 
-async def test_a_cancelled_caller_neither_loses_nor_doubles_its_unit(log: Log, database_url: str):
+async def test_a_cancelled_caller_neither_loses_nor_doubles_its_unit(log: Log, held):
     stream = uuid4()
     key = CommandKey(b"key", b"hash")
-    held = psycopg.connect(database_url)
-    held.execute("select pg_advisory_xact_lock(7283460113)")
+    lock = held()
     task = asyncio.create_task(log.append(unit(stream, command=key)))
-    with psycopg.connect(database_url, autocommit=True) as watcher:
-        while not watcher.execute(WAITING).fetchone():
-            await asyncio.sleep(0)
+    await lock.is_waited_for()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    held.rollback()
-    held.close()
+    lock.release()
     assert isinstance(await log.append(unit(stream, command=key)), Repeated)
     assert len(await log.read_stream(TENANT, stream)) == 1
 

@@ -14,13 +14,11 @@ from lethelog.streams.ids import new_id
 from lethelog.streams.log import Appended, CommandKey, Log, NewEvent, Unit
 from lethelog.streams.payloads import Actor, Envelope
 
+from .held import waiting
+
 TENANT = uuid4()
 ENVELOPE = Envelope(Actor("agent", uuid4()), cause=uuid4(), correlation=uuid4())
 MOMENT = timedelta(microseconds=1)
-WAITING = """
-    select 1 from pg_locks where locktype = 'advisory' and not granted
-        and database = (select oid from pg_database where datname = current_database())
-"""
 
 
 async def append(log: Log, pins: int = 1) -> Appended:
@@ -104,15 +102,14 @@ async def test_an_append_that_took_its_time_before_the_instant_is_counted(log: L
         held.execute(call_statement().encode(), unit_arrays([pending]))
         [instant] = held.execute("select clock_timestamp()").fetchone() or []
         asked = asyncio.create_task(log.position_at(instant))
-        while not watcher.execute(WAITING).fetchone():
+        while not waiting(watcher):
             assert not asked.done(), "it did not wait for the append that is under way"
             await asyncio.sleep(0)
         held.commit()
         assert await asked == 2 == await log.position_at(instant)
 
 
-async def test_a_settled_instant_waits_for_no_append(log: Log, database_url: str):
+async def test_a_settled_instant_waits_for_no_append(log: Log, held):
     first, _ = await append(log), await append(log)
-    with psycopg.connect(database_url) as held:
-        held.execute("select pg_advisory_xact_lock(7283460113)")
-        assert await asyncio.wait_for(log.position_at(first.recorded_at), 5) == 1
+    held()
+    assert await asyncio.wait_for(log.position_at(first.recorded_at), 5) == 1

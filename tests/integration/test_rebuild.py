@@ -13,8 +13,6 @@ from lethelog.projections.live_memory import LiveMemory
 from lethelog.projections.progress import wait_for
 from lethelog.projections.rebuild import Rebuilder, read_rebuilds
 
-from .view_processes import view_process
-
 ALL = ("live_memory", "review_queue", "memory_history")
 
 
@@ -71,15 +69,15 @@ async def broken_off(world, position: int) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_rebuild_that_was_killed_goes_on_where_it_stopped(world, database_url):
+async def test_a_rebuild_that_was_killed_goes_on_where_it_stopped(world, database_url, start):
     """kill -9 of the process inside a page; the page it was in is not there, those before are."""
     await lives(world)
     head = await world.catch_up()
-    async with view_process(database_url, "live_memory", "rebuild", hold=25) as process:
-        await process.says("holding")
-        [seen] = await rebuilds(world)
-        assert seen.running and seen.position == 20
-        await process.kill()
+    process = await start("rebuild", database_url=database_url, view="live_memory", hold=25)
+    await process.until(holding=True)
+    [seen] = await rebuilds(world)
+    assert seen.running and seen.position == 20
+    await process.kill()
     async with asyncio.timeout(20):
         while (await rebuilds(world))[0].running:
             await asyncio.sleep(0.02)

@@ -15,25 +15,13 @@ from lethelog.streams import cloudevents, payloads
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.relay import Relay, relay_state
 
-from .broker_fixtures import SECRET, TENANT, OwnNats, append, connected, envelope, eventually, remembering, stored
+from .broker_fixtures import SECRET, TENANT, append, connected, envelope, eventually, remembering, stored
 
 
-@pytest.fixture
-def settings(servers, broker_prefix) -> BrokerSettings:
-    return BrokerSettings(servers.broker_url, broker_prefix)
-
-
-@pytest.fixture
-def own_nats(tmp_path):
-    server = OwnNats(tmp_path / "nats").start()
-    yield server
-    server.stop()
-
-
-async def positions(settings: BrokerSettings) -> list[int]:
+async def positions(broker: BrokerSettings) -> list[int]:
     """What the stream of events holds, in the order it holds it."""
-    client = await connected(settings)
-    found = [int(message.headers["Nats-Msg-Id"]) for message in await stored(client, settings)]
+    client = await connected(broker)
+    found = [int(message.headers["Nats-Msg-Id"]) for message in await stored(client, broker)]
     await client.close()
     return found
 
@@ -43,30 +31,30 @@ async def reaches(relay: Relay, position: int) -> None:
         await relay.reached(position)
 
 
-async def test_every_event_is_carried_once_in_order_and_sealed(log, database, tail, settings):
+async def test_every_event_is_carried_once_in_order_and_sealed(log, database, tail, broker):
     stream = uuid4()
     await log.append(remembering(stream))
     await append(log, 20)
-    relay = Relay(database, tail, settings)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await append(log, 20)
     await reaches(relay, 41)
-    client = await connected(settings)
-    messages = await stored(client, settings)
+    client = await connected(broker)
+    messages = await stored(client, broker)
     await client.close()
     await relay.close()
     assert [int(m.headers["Nats-Msg-Id"]) for m in messages] == list(range(1, 42))
     first = json.loads(messages[0].data)
     assert (first["position"], first["type"], first["subject"]) == (1, "memory.remembered", str(stream))
-    assert messages[0].subject == f"{settings.prefix}.events.{TENANT.hex}.{stream.int % 16}.memory.remembered"
+    assert messages[0].subject == f"{broker.prefix}.events.{TENANT.hex}.{stream.int % 16}.memory.remembered"
     assert not [m for m in messages if SECRET.encode() in m.data]
 
 
 async def test_a_new_event_is_carried_when_it_is_announced_and_not_at_the_next_poll(
-    log, database, tail, settings, monkeypatch
+    log, database, tail, broker, monkeypatch
 ):
     monkeypatch.setattr("lethelog.streams.reader.POLL_SECONDS", 60.0)
-    relay = Relay(database, tail, settings)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await append(log, 1)
     await reaches(relay, 1)
@@ -76,8 +64,8 @@ async def test_a_new_event_is_carried_when_it_is_announced_and_not_at_the_next_p
     await relay.close()
 
 
-async def test_an_event_whose_announcement_is_lost_is_found_by_the_poll(log, database, tail, settings):
-    relay = Relay(database, tail, settings)
+async def test_an_event_whose_announcement_is_lost_is_found_by_the_poll(log, database, tail, broker):
+    relay = Relay(database, tail, broker)
     await relay.open()
     await append(log, 1)
     await reaches(relay, 1)
@@ -87,9 +75,9 @@ async def test_an_event_whose_announcement_is_lost_is_found_by_the_poll(log, dat
     await relay.close()
 
 
-async def test_an_uncommitted_event_is_never_passed(log, database, database_url, tail, settings):
+async def test_an_uncommitted_event_is_never_passed(log, database, database_url, tail, broker):
     await append(log, 3)
-    relay = Relay(database, tail, settings)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await reaches(relay, 3)
     slow = uuid4()
@@ -108,16 +96,16 @@ async def test_an_uncommitted_event_is_never_passed(log, database, database_url,
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(2.5):
                 await asyncio.shield(later)
-        assert await positions(settings) == [1, 2, 3]
+        assert await positions(broker) == [1, 2, 3]
         await held.commit()
     assert sorted(o.position for o in await later) == list(range(5, 15))
     await reaches(relay, 14)
-    assert await positions(settings) == list(range(1, 15))
+    assert await positions(broker) == list(range(1, 15))
     await relay.close()
 
 
-async def test_nothing_is_missed_while_many_write(log, database, tail, settings):
-    relay = Relay(database, tail, settings)
+async def test_nothing_is_missed_while_many_write(log, database, tail, broker):
+    relay = Relay(database, tail, broker)
     await relay.open()
 
     async def write() -> None:
@@ -126,7 +114,7 @@ async def test_nothing_is_missed_while_many_write(log, database, tail, settings)
 
     await asyncio.gather(*(write() for _ in range(8)))
     await reaches(relay, 480)
-    assert await positions(settings) == list(range(1, 481))
+    assert await positions(broker) == list(range(1, 481))
     assert await relay.lag() == 0
     await relay.close()
 
@@ -134,8 +122,8 @@ async def test_nothing_is_missed_while_many_write(log, database, tail, settings)
 async def test_writes_go_on_without_the_broker_and_are_carried_when_it_is_back(
     log, database, tail, own_nats, broker_prefix
 ):
-    settings = BrokerSettings(own_nats.url, broker_prefix)
-    relay = Relay(database, tail, settings)
+    broker = BrokerSettings(own_nats.url, broker_prefix)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await append(log, 50)
     await reaches(relay, 50)
@@ -147,14 +135,14 @@ async def test_writes_go_on_without_the_broker_and_are_carried_when_it_is_back(
     own_nats.start()
     await reaches(relay, 100)
     assert relay.problem is None
-    assert await positions(settings) == list(range(1, 101))
+    assert await positions(broker) == list(range(1, 101))
     await relay.close()
 
 
 async def test_a_relay_started_before_its_broker_waits_for_it(log, database, tail, own_nats, broker_prefix):
-    settings = BrokerSettings(own_nats.url, broker_prefix)
+    broker = BrokerSettings(own_nats.url, broker_prefix)
     own_nats.kill()
-    relay = Relay(database, tail, settings)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await append(log, 5)
     await eventually(lambda: relay.problem, "the relay says what is wrong")
@@ -166,63 +154,63 @@ async def test_a_relay_started_before_its_broker_waits_for_it(log, database, tai
 async def test_a_broker_killed_while_events_stream_ends_with_each_once(
     log, database, tail, own_nats, broker_prefix
 ):
-    settings = BrokerSettings(own_nats.url, broker_prefix)
+    broker = BrokerSettings(own_nats.url, broker_prefix)
     await append(log, 1500)
-    relay = Relay(database, tail, settings)
+    relay = Relay(database, tail, broker)
     await relay.open()
     for mark in (1, 1000):
         await reaches(relay, mark)
         own_nats.kill()
         own_nats.start()
     await reaches(relay, 1500)
-    assert await positions(settings) == list(range(1, 1501))
+    assert await positions(broker) == list(range(1, 1501))
     await relay.close()
 
 
 async def test_an_emptied_broker_is_filled_again(log, database, tail, own_nats, broker_prefix):
-    settings = BrokerSettings(own_nats.url, broker_prefix)
-    relay = Relay(database, tail, settings)
+    broker = BrokerSettings(own_nats.url, broker_prefix)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await append(log, 30)
     await reaches(relay, 30)
     own_nats.kill()
     own_nats.empty()
     own_nats.start()
-    await eventually(lambda: _holds(settings, 30), "the new broker holds all events")
+    await eventually(lambda: _holds(broker, 30), "the new broker holds all events")
     await append(log, 1)
     await reaches(relay, 31)
-    assert await positions(settings) == list(range(1, 32))
+    assert await positions(broker) == list(range(1, 32))
     await relay.close()
 
 
-async def test_a_stream_deleted_under_an_idle_relay_is_filled_again(log, database, tail, settings, monkeypatch):
+async def test_a_stream_deleted_under_an_idle_relay_is_filled_again(log, database, tail, broker, monkeypatch):
     monkeypatch.setattr("lethelog.streams.relay.CHECK_SECONDS", 0.2)
-    relay = Relay(database, tail, settings)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await append(log, 30)
     await reaches(relay, 30)
-    client = await connected(settings)
-    await client.jetstream().delete_stream(settings.stream("events"))
+    client = await connected(broker)
+    await client.jetstream().delete_stream(broker.stream("events"))
     await client.close()
-    await eventually(lambda: _holds(settings, 30), "the new stream holds all events")
-    assert await positions(settings) == list(range(1, 31))
+    await eventually(lambda: _holds(broker, 30), "the new stream holds all events")
+    assert await positions(broker) == list(range(1, 31))
     await relay.close()
 
 
-async def test_a_relay_killed_before_its_checkpoint_sends_nothing_twice(log, database, tail, settings):
+async def test_a_relay_killed_before_its_checkpoint_sends_nothing_twice(log, database, tail, broker):
     await append(log, 100)
-    relay = Relay(database, tail, settings)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await reaches(relay, 100)
     await relay.close()
     async with database.connection() as connection:
         await connection.execute("update lethelog.relay set position = 40")
-    again = Relay(database, tail, settings)
+    again = Relay(database, tail, broker)
     await again.open()
     await reaches(again, 100)
     await append(log, 1)
     await reaches(again, 101)
-    assert await positions(settings) == list(range(1, 102))
+    assert await positions(broker) == list(range(1, 102))
     await again.close()
 
 
@@ -246,24 +234,24 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 async def test_a_relay_process_killed_in_full_flight_is_followed_by_another(
-    log, database, database_url, tail, settings
+    log, database, database_url, tail, broker
 ):
     await append(log, 1500)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", _RELAY_PROCESS, database_url, settings.url, settings.prefix
+        sys.executable, "-c", _RELAY_PROCESS, database_url, broker.url, broker.prefix
     )
-    await eventually(lambda: _holds(settings, 500), "some events are carried")
+    await eventually(lambda: _holds(broker, 500), "some events are carried")
     process.send_signal(signal.SIGKILL)
     await process.wait()
-    relay = Relay(database, tail, settings)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await reaches(relay, 1500)
-    assert await positions(settings) == list(range(1, 1501))
+    assert await positions(broker) == list(range(1, 1501))
     await relay.close()
 
 
-async def test_one_relay_leads_and_the_other_takes_over(log, database, database_url, tail, settings):
-    relays = [Relay(database, tail, settings) for _ in range(2)]
+async def test_one_relay_leads_and_the_other_takes_over(log, database, database_url, tail, broker):
+    relays = [Relay(database, tail, broker) for _ in range(2)]
     for relay in relays:
         await relay.open()
     await eventually(lambda: sum(r.leading for r in relays) == 1, "one leads")
@@ -279,32 +267,32 @@ async def test_one_relay_leads_and_the_other_takes_over(log, database, database_
     await eventually(lambda: sum(r.leading for r in relays) == 1, "one leads again")
     await append(log, 10)
     await reaches(leader, 20)
-    assert await positions(settings) == list(range(1, 21))
+    assert await positions(broker) == list(range(1, 21))
     for relay in relays:
         await relay.close()
 
 
-async def test_two_leaders_at_once_harm_nothing(log, database, tail, settings, monkeypatch):
+async def test_two_leaders_at_once_harm_nothing(log, database, tail, broker, monkeypatch):
     async def always(self) -> bool:
         return True
 
     monkeypatch.setattr("lethelog.streams.leadership.Leadership.acquire", always)
     monkeypatch.setattr("lethelog.streams.leadership.Leadership.still_held", always)
-    relays = [Relay(database, tail, settings) for _ in range(2)]
+    relays = [Relay(database, tail, broker) for _ in range(2)]
     for relay in relays:
         await relay.open()
     for _ in range(10):
         await append(log, 50)
     await reaches(relays[0], 500)
-    assert await positions(settings) == list(range(1, 501))
+    assert await positions(broker) == list(range(1, 501))
     for relay in relays:
         await relay.close()
 
 
 async def test_a_log_put_back_from_a_backup_is_not_carried_over_a_newer_stream(
-    log, database, database_url, tail, settings
+    log, database, database_url, tail, broker
 ):
-    relay = Relay(database, tail, settings)
+    relay = Relay(database, tail, broker)
     await relay.open()
     await append(log, 10)
     await reaches(relay, 10)
@@ -313,43 +301,43 @@ async def test_a_log_put_back_from_a_backup_is_not_carried_over_a_newer_stream(
         connection.execute("alter table lethelog.events disable trigger all")
         connection.execute("delete from lethelog.events where position > 5")
         connection.execute("update lethelog.head set position = 5")
-    again = Relay(database, tail, settings)
+    again = Relay(database, tail, broker)
     await again.open()
     await eventually(lambda: again.problem, "the relay says what is wrong")
     assert "is at position 10, ahead of the log at 5" in again.problem
-    assert await positions(settings) == list(range(1, 11))
+    assert await positions(broker) == list(range(1, 11))
     await again.close()
 
 
-async def test_what_aged_out_of_the_stream_is_not_sent_again(log, database, tail, settings):
-    relay = Relay(database, tail, settings)
+async def test_what_aged_out_of_the_stream_is_not_sent_again(log, database, tail, broker):
+    relay = Relay(database, tail, broker)
     await relay.open()
     await append(log, 10)
     await reaches(relay, 10)
     await relay.close()
-    client = await connected(settings)
+    client = await connected(broker)
     js = client.jetstream()
     for sequence in range(1, 11):
-        await js.delete_msg(settings.stream("events"), sequence)
-    again = Relay(database, tail, settings)
+        await js.delete_msg(broker.stream("events"), sequence)
+    again = Relay(database, tail, broker)
     await again.open()
     await append(log, 2)
     await reaches(again, 12)
-    assert await positions(settings) == [11, 12]
+    assert await positions(broker) == [11, 12]
     await again.close()
     await client.close()
 
 
-async def test_lag_is_known_to_every_process(log, database, settings):
+async def test_lag_is_known_to_every_process(log, database, broker):
     await append(log, 7)
-    state = await relay_state(database, settings)
+    state = await relay_state(database, broker)
     assert (state.position, state.lag) == (0, 7)
 
 
-async def _holds(settings: BrokerSettings, count: int) -> bool:
-    client = await connected(settings)
+async def _holds(broker: BrokerSettings, count: int) -> bool:
+    client = await connected(broker)
     try:
-        return (await client.jetstream().stream_info(settings.stream("events"))).state.messages >= count
+        return (await client.jetstream().stream_info(broker.stream("events"))).state.messages >= count
     except Exception:
         return False
     finally:

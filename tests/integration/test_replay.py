@@ -15,8 +15,6 @@ from lethelog.handlers.replaying import Replaying
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.streams.payloads import UnreadableEvent, WrittenByNewer
 
-from .view_processes import view_process
-
 
 @pytest.fixture
 def replaying(world) -> Replaying:
@@ -172,14 +170,16 @@ async def test_a_replay_that_does_not_come_to_its_end_leaves_nothing_and_is_seen
 @pytest.mark.parametrize(
     "clears", ["the next comparison", "drop by the replay's name", "drop by the schema's name"]
 )
-async def test_what_a_killed_replay_leaves_is_listed_as_such_and_cleared(world, replaying, database_url, clears):
+async def test_what_a_killed_replay_leaves_is_listed_as_such_and_cleared(
+    world, replaying, database_url, clears, start
+):
     """kill -9 in the middle of a page; the name it was to have never appeared."""
     await world.remember("Deploys go to Fly")
     head = await world.catch_up()
-    async with view_process(database_url, "live_memory", "replay", hold=head) as process:
-        await process.says("holding")
-        assert await replaying.leftovers(world.caller) == ()
-        await process.kill()
+    process = await start("replay", database_url=database_url, view="live_memory", hold=head)
+    await process.until(holding=True)
+    assert await replaying.leftovers(world.caller) == ()
+    await process.kill()
     left = "lethelog_replaying_may_live_memory"
     async with asyncio.timeout(20):
         while await replaying.leftovers(world.caller) != (left,):
@@ -196,13 +196,13 @@ async def test_what_a_killed_replay_leaves_is_listed_as_such_and_cleared(world, 
 
 
 async def test_what_a_killed_comparison_leaves_is_listed_and_cleared_by_the_next_replay(
-    world, replaying, database_url
+    world, replaying, database_url, start
 ):
     await world.remember("Deploys go to Fly")
     head = await world.catch_up()
-    async with view_process(database_url, "live_memory", "compare", hold=head) as process:
-        await process.says("holding")
-        await process.kill()
+    process = await start("compare", database_url=database_url, view="live_memory", hold=head)
+    await process.until(holding=True)
+    await process.kill()
     async with asyncio.timeout(20):
         while await replaying.leftovers(world.caller) != ("lethelog_compare_live_memory",):
             await asyncio.sleep(0.02)

@@ -19,8 +19,6 @@ from lethelog.projections.runner import ProjectionRunner
 from lethelog.streams import reader
 from lethelog.streams.reader import LogTail
 
-from .view_processes import view_process
-
 CANARY = "zq-canary-9931"
 
 
@@ -229,18 +227,19 @@ async def test_pages_grow_while_they_come_full_and_shrink_when_the_view_is_there
     assert asked[:4] == [2, 4, 8, 8]
 
 
-async def test_a_leader_that_is_killed_inside_a_page_is_followed_by_the_standby(world, database_url):
+async def test_a_leader_that_is_killed_inside_a_page_is_followed_by_the_standby(world, database_url, start):
     """kill -9 of a real process: nothing applied twice, nothing missing."""
     for n in range(30):
         await world.remember(f"memory {n}")
     head = await world.engine.log.head()
-    async with view_process(database_url, "memory_history", "run", hold=head - 5) as leader:
-        await leader.says("holding")
-        async with view_process(database_url, "memory_history", "run"):
-            progress = await until(world, lambda p: p.led, "memory_history")
-            assert progress.position < head - 5
-            await leader.kill()
-            await wait_for(world.engine.database, "memory_history", head, seconds=30)
+    leader = await start("project", database_url=database_url, view="memory_history", hold=head - 5)
+    await leader.until(holding=True)
+    standby = await start("project", database_url=database_url, view="memory_history")
+    await standby.until(ready=True)
+    progress = await until(world, lambda p: p.led, "memory_history")
+    assert progress.position < head - 5
+    await leader.kill()
+    await wait_for(world.engine.database, "memory_history", head, seconds=30)
     found = await compared(world, "memory_history")
     assert found.equal and found.position == head
 

@@ -25,11 +25,9 @@ from lethelog.streams.log import (
 )
 from lethelog.streams.payloads import Actor, Envelope
 
+from .held import Held
+
 TENANT = uuid4()
-_WAITING = (
-    "select 1 from pg_locks where locktype = 'advisory' and not granted "
-    "and database = (select oid from pg_database where datname = current_database())"
-)
 
 
 def unit(stream: UUID, version: int = 1, **more) -> Unit:
@@ -54,30 +52,13 @@ def unit(stream: UUID, version: int = 1, **more) -> Unit:
     )
 
 
-class HeldCommit:
-    """The append lock, held by a transaction of the test's own: whatever is appended waits for its release."""
-
-    def __init__(self, database_url: str) -> None:
-        self._holder = psycopg.connect(database_url)
-        self._watcher = psycopg.connect(database_url, autocommit=True)
-        self._holder.execute("select pg_advisory_xact_lock(7283460113)")
-
-    async def is_waited_for(self) -> None:
-        """Return once a call stands at the lock."""
-        while not self._watcher.execute(_WAITING).fetchone():
-            await asyncio.sleep(0)
+class HeldCommit(Held):
+    """Whatever is appended waits for its release, and how many commits there were is known."""
 
     def commits(self) -> int:
         row = self._watcher.execute("select count(*) from lethelog.roots").fetchone()
         assert row is not None
         return row[0]
-
-    def release(self) -> None:
-        self._holder.rollback()
-
-    def close(self) -> None:
-        self._holder.close()
-        self._watcher.close()
 
 
 @pytest.fixture

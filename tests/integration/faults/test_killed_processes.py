@@ -24,11 +24,6 @@ ACK_WAIT = 3.0
 
 
 @pytest.fixture
-def settings(servers, broker_prefix) -> BrokerSettings:
-    return BrokerSettings(servers.broker_url, broker_prefix)
-
-
-@pytest.fixture
 def given(world, database_url) -> dict[str, str]:
     return {
         "database_url": database_url,
@@ -104,26 +99,26 @@ async def test_a_projection_killed_inside_its_transaction_is_followed_by_its_sta
         assert found.equal, found
 
 
-async def positions(settings: BrokerSettings) -> list[int]:
+async def positions(broker: BrokerSettings) -> list[int]:
     """What the stream of events holds, in the order it holds it."""
-    client = await connected(settings)
-    found = [int(message.headers["Nats-Msg-Id"]) for message in await stored(client, settings)]
+    client = await connected(broker)
+    found = [int(message.headers["Nats-Msg-Id"]) for message in await stored(client, broker)]
     await client.close()
     return found
 
 
-async def count(settings: BrokerSettings) -> int:
-    client = await connected(settings)
+async def count(broker: BrokerSettings) -> int:
+    client = await connected(broker)
     try:
-        return (await client.jetstream().stream_info(settings.stream("events"))).state.messages
+        return (await client.jetstream().stream_info(broker.stream("events"))).state.messages
     finally:
         await client.close()
 
 
 async def test_a_relay_killed_between_publish_and_checkpoint_sends_nothing_twice(
-    log, database_url, settings, start, held
+    log, database_url, broker, start, held
 ):
-    given = {"database_url": database_url, "broker_url": settings.url, "prefix": settings.prefix}
+    given = {"database_url": database_url, "broker_url": broker.url, "prefix": broker.prefix}
     await append(log, 10)
     relay = await start("relay", **given)
     await relay.until(leading=True)
@@ -138,7 +133,7 @@ async def test_a_relay_killed_between_publish_and_checkpoint_sends_nothing_twice
     await append(log, 50)
 
     async def published() -> bool:
-        return await count(settings) >= 60
+        return await count(broker) >= 60
 
     await eventually(published, "all events are on the stream")
     await eventually(lambda: lock.waiting() == 1, "the checkpoint waits to be stored")
@@ -154,13 +149,13 @@ async def test_a_relay_killed_between_publish_and_checkpoint_sends_nothing_twice
     await append(log, 5)
     await start("relay", **given)
     await eventually(lambda: checkpoint() == 65, "the next relay has caught up")
-    assert await positions(settings) == list(range(1, 66))
+    assert await positions(broker) == list(range(1, 66))
 
 
 async def test_a_relay_on_standby_takes_over_from_one_that_is_killed_in_full_flight(
-    log, database_url, settings, start
+    log, database_url, broker, start
 ):
-    given = {"database_url": database_url, "broker_url": settings.url, "prefix": settings.prefix}
+    given = {"database_url": database_url, "broker_url": broker.url, "prefix": broker.prefix}
     leader = await start("relay", **given)
     await leader.until(leading=True)
     standby = await start("relay", **given)
@@ -168,7 +163,7 @@ async def test_a_relay_on_standby_takes_over_from_one_that_is_killed_in_full_fli
     await append(log, 400)
 
     async def some() -> bool:
-        return await count(settings) > 0
+        return await count(broker) > 0
 
     await eventually(some, "the leader carries events")
     writing = asyncio.ensure_future(append(log, 800))
@@ -177,22 +172,20 @@ async def test_a_relay_on_standby_takes_over_from_one_that_is_killed_in_full_fli
     await writing
 
     async def all_there() -> bool:
-        return await count(settings) >= 1200
+        return await count(broker) >= 1200
 
     await eventually(all_there, "the standby carries the rest")
-    assert await positions(settings) == list(range(1, 1201))
+    assert await positions(broker) == list(range(1, 1201))
 
 
 async def test_events_behind_one_whose_process_was_killed_wait_until_it_comes_to_another(
-    log, database, tail, settings, start
+    log, database, tail, broker, start
 ):
     """The survivor cannot know what the dead one had; it finds out, and other aggregates go on meanwhile."""
     stuck, other = uuid4(), uuid4()
-    relay = Relay(database, tail, settings)
+    relay = Relay(database, tail, broker)
     await relay.open()
-    dead = await start(
-        "consume", broker_url=settings.url, prefix=settings.prefix, durable="view", ack_wait=ACK_WAIT
-    )
+    dead = await start("consume", broker_url=broker.url, prefix=broker.prefix, durable="view", ack_wait=ACK_WAIT)
     await dead.until(ready=True)
     await log.append(remembering(stuck))
     await dead.until(begun=1, of=str(stuck))
@@ -201,7 +194,7 @@ async def test_events_behind_one_whose_process_was_killed_wait_until_it_comes_to
     async def handle(event: RecordedEvent) -> None:
         handled.append((event.stream, event.version))
 
-    survivor = Consumers(settings, log.decode)
+    survivor = Consumers(broker, log.decode)
     policy = RetryPolicy(ack_wait=ACK_WAIT)
     await survivor.open([EventSubscription("view", ("*",), handle, policy=policy, concurrency=2)])
     await dead.kill()

@@ -4,25 +4,16 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from uuid import uuid4
 
 import psycopg
-import pytest
 from lethelog.streams import relay as relaying
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.database import Database
 from lethelog.streams.log import Appended, Log
 from lethelog.streams.relay import Relay
 
-from ..broker_fixtures import OwnNats, append, connected, eventually, remembering, stored
-
-
-@pytest.fixture
-def own_nats(tmp_path: Path):
-    server = OwnNats(tmp_path / "nats").start()
-    yield server
-    server.stop()
+from ..broker_fixtures import append, connected, eventually, remembering, stored
 
 
 async def test_a_broker_away_for_long_gets_every_event_once_in_order_when_it_is_back(

@@ -5,15 +5,25 @@ Arguments: the job, and what it needs as JSON.
 
 import asyncio
 import json
+import os
 import sys
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from lethelog.domain.errors import Conflict, LethelogError
 from lethelog.handlers.caller import Caller
 from lethelog.handlers.engine import Engine, open_engine
+from lethelog.handlers.forgetting.judge_worker import JudgeWorker
+from lethelog.handlers.forgetting.settings import task_queue
 from lethelog.handlers.memories import MemoryCommands, Retry
+from lethelog.handlers.workers import JUDGE_POLICY
+from lethelog.projections import runner
 from lethelog.projections.embedders import open_embedder
+from lethelog.projections.projection import Projection
+from lethelog.projections.rebuild import Rebuilder
+from lethelog.projections.replay import Replayer
 from lethelog.projections.runner import ProjectionRunner
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.closed import decode_closed
@@ -24,7 +34,7 @@ from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor, RecordedEvent
 from lethelog.streams.reader import LogTail
 from lethelog.streams.relay import Relay
-from lethelog.streams.subscriptions import EventSubscription
+from lethelog.streams.subscriptions import EventSubscription, TaskSubscription
 
 
 def tell(**said: Any) -> None:
@@ -74,11 +84,73 @@ async def revise(given: dict[str, Any]) -> None:
 
 async def project(given: dict[str, Any]) -> None:
     """Lead a read model, or stand by; tells which."""
-    engine, _, _ = await opened(given)
-    [view] = [one for one in engine.projections if one.name == given["view"]]
-    runner = ProjectionRunner(engine.database, engine.log, engine.tail, view)
-    running = asyncio.ensure_future(runner.run())
-    await _tell_when(running, runner.leadership.still_held)
+    engine, view = await viewed(given)
+    leader = ProjectionRunner(engine.database, engine.log, engine.tail, view)
+    running = asyncio.ensure_future(leader.run())
+    await _tell_when(running, leader.leadership.still_held)
+
+
+async def rebuild(given: dict[str, Any]) -> None:
+    """Build a read model anew."""
+    engine, view = await viewed(given)
+    tell(ready=True)
+    await Rebuilder(engine.database, engine.log, engine.tail, view).rebuild()
+    tell(rebuilt=True)
+
+
+async def compare(given: dict[str, Any]) -> None:
+    """Hold a read model against its rebuild."""
+    engine, view = await viewed(given)
+    await Rebuilder(engine.database, engine.log, engine.tail, view).compare()
+
+
+async def replay(given: dict[str, Any]) -> None:
+    """Write all read models into the schema of the replay ``may``."""
+    engine, _ = await viewed(given)
+    replayer = Replayer(engine.database, engine.log, engine.tail, engine.projections)
+    await replayer.replay("may", await engine.log.head(), datetime.now(UTC))
+
+
+async def viewed(given: dict[str, Any]) -> tuple[Engine, Projection]:
+    """An engine, and the read model that is named; it never ends the page that holds the position ``hold``."""
+    runner.LARGEST_PAGE = 10
+    engine = await open_engine(given["database_url"], Keyring.of(b"m" * 32), open_embedder())
+    view = engine.projection(given["view"])
+    assert view is not None
+    return engine, _held(view, given["hold"]) if given.get("hold") else view
+
+
+def _held(view: Any, position: int) -> Any:
+    apply, loading = view.apply, view.loading
+
+    async def held(connection: Any, schema: str, page: Any, prepared: Any) -> None:
+        await apply(connection, schema, page, prepared)
+        if page[0].position <= position <= page[-1].position:
+            tell(holding=True)
+            await asyncio.Event().wait()
+
+    view.apply = held
+    view.loading = lambda start, target: _held(loading(start, target), position)
+    return view
+
+
+async def judge(given: dict[str, Any]) -> None:
+    """Judge tasks, and end without any clean-up at the point ``fatal``."""
+    # A script has no package around it, so what tests share is found beside it.
+    sys.path.insert(0, str(Path(__file__).parent))
+    from passes import ToldJudge, pass_settings, sure
+
+    async def checkpoint(point: str) -> None:
+        if point == given["fatal"]:
+            os._exit(9)
+
+    engine = await open_engine(given["database_url"], Keyring.of(b"m" * 32), open_embedder())
+    settings = pass_settings(ToldJudge(sure("archive")))
+    worker = JudgeWorker(engine, settings, checkpoint=checkpoint)
+    consumers = Consumers(BrokerSettings(given["broker_url"], given["prefix"]), engine.log.decode)
+    queue = task_queue(settings.judge.identity)
+    await consumers.open([TaskSubscription(queue, worker.handle, policy=JUDGE_POLICY)])
+    await asyncio.Event().wait()
 
 
 async def relay(given: dict[str, Any]) -> None:
@@ -120,7 +192,10 @@ async def _tell_when(running: "asyncio.Future[Any]", leads: Any) -> None:
     await running
 
 
-JOBS = {job.__name__: job for job in (write, remember_alike, revise, project, relay, consume)}
+JOBS = {
+    job.__name__: job
+    for job in (write, remember_alike, revise, project, rebuild, compare, replay, relay, consume, judge)
+}
 
 try:
     asyncio.run(JOBS[sys.argv[1]](json.loads(sys.argv[2])))
