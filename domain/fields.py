@@ -76,7 +76,10 @@ def _known_at(value: Any) -> datetime | int:
     if isinstance(value, str) and value.isascii() and value.strip().isdigit():
         value = _position(value.strip())
     if isinstance(value, bool) or not isinstance(value, int):
-        return _instant(value)
+        try:
+            return _instant(value)
+        except ValueError as error:
+            raise ValueError(f"{error}; or give a position of the log, such as 1200") from None
     if not 1 <= value < 2**63:
         raise ValueError("is not a position of the log; positions are counted from 1")
     return value

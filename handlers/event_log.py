@@ -21,6 +21,8 @@ from .moments import moment_of
 from .views import EventPage, EventView
 
 PAGE = 200
+_NAMED = ("project", "project_before", "user", "agent", "run", "session", "subject")
+"""Fields of events that hold an opaque id in the place of an outside name."""
 
 
 class _Chosen(Input):
@@ -106,7 +108,8 @@ class EventLog:
 
     async def _present(self, tenant: UUID, found: Sequence[RecordedEvent]) -> tuple[EventView, ...]:
         try:
-            names = await self._engine.directory.names(tenant, {one.envelope.actor.id for one in found})
+            ids = {one.envelope.actor.id for one in found}
+            names = await self._engine.directory.names(tenant, ids.union(*(_named(one) for one in found)))
         except UnusableKey:
             # What is sealed is carried as broken then; the rest is shown all the same.
             names = dict[UUID, str]()
@@ -131,6 +134,11 @@ def _selection(caller: Caller, query: _Chosen) -> Selection:
     return Selection(caller.tenant, chosen_names(query.names), query.stream)
 
 
+def _named(recorded: RecordedEvent) -> set[UUID]:
+    """The opaque ids in an event's fields that stand for outside names."""
+    return {one for field in _NAMED if isinstance(one := getattr(recorded.event, field, None), UUID)}
+
+
 def _view(recorded: RecordedEvent, names: Mapping[UUID, str]) -> EventView:
     envelope = recorded.envelope
     name = names.get(envelope.actor.id)
@@ -147,5 +155,6 @@ def _view(recorded: RecordedEvent, names: Mapping[UUID, str]) -> EventView:
         policy=envelope.policy,
         judge=envelope.judge,
         data=recorded.event.model_dump(mode="json") if recorded.event is not None else None,
+        names={str(one): names[one] for one in _named(recorded) if one in names},
         broken=recorded.broken,
     )

@@ -1,5 +1,6 @@
 """What reads and writes answer: plain, frozen, JSON-ready values with outside names."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -237,6 +238,8 @@ class EventView(View):
     data: dict[str, Any] | None = None
     """Its fields; sealed ones are None once their key is destroyed. None as a whole for a name this version does
     not know, and where the stored bytes cannot be read (``broken``)."""
+    names: Mapping[str, str] = {}
+    """Outside names of the opaque ids in ``data`` (project, user, agent, …), by id; erased ones are absent."""
     broken: str | None = None
 
 

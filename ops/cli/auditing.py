@@ -76,7 +76,7 @@ def checkpoint(
 ) -> None:
     """Write down what the log says now. Kept outside the database, it shows later that nothing before changed."""
     session = Session.of(context, json_only)
-    with session.open() as memory, writing(file, overwrite=overwrite) as out:
+    with session.open() as memory, writing(file, overwrite=overwrite, note=session.printer.note) as out:
         made = memory.checkpoint()
         out.write(made.to_json())
     printer = session.printer

@@ -69,6 +69,18 @@ def current(data_dir: Path) -> WorkerState | None:
         os.close(descriptor)
 
 
+def killed(data_dir: Path) -> WorkerState | None:
+    """The worker that ran last, where it ended without having been stopped."""
+    if current(data_dir) is not None:
+        return None
+    try:
+        left = worker_file(data_dir).read_bytes()
+    except OSError:
+        return None
+    found = _decode(left) if left else None
+    return found if found is not None and found.pid else None
+
+
 def runs_everything(settings: "Settings") -> bool:
     """Whether a background worker serves these very servers, so that nobody else has to."""
     from ...handlers.workers import ALL_ROLES
@@ -108,7 +120,8 @@ class WorkerLock:
         os.ftruncate(self._descriptor, len(content))
 
     def release(self) -> None:
-        """Let go; the process's end does the same."""
+        """Let go and say so; a process that was killed lets go, too, and leaves its name (`killed`)."""
+        os.ftruncate(self._descriptor, 0)
         os.close(self._descriptor)
 
 
@@ -159,6 +172,8 @@ def stop(data_dir: Path) -> bool:
         _signal(worker, signal.SIGKILL, data_dir)
         if not _ends(data_dir, worker, 5.0):
             raise Unavailable(f"The worker (process {worker.pid}) did not stop.", pid=worker.pid)
+        with contextlib.suppress(Misconfigured):  # another `up` was quicker
+            WorkerLock(data_dir).release()
     return True
 
 

@@ -8,6 +8,7 @@ from nats.js.errors import NotFoundError
 
 from ...domain.errors import LethelogError
 from .checks import MUCH_LAG, Check
+from .output import counted
 from .standing import Standing
 
 _MOVING_SECONDS = 1.0
@@ -54,15 +55,16 @@ async def _relay(broker: "BrokerSettings", database: "Database", state: "RelaySt
     from ...streams.relay import relay_state
 
     if not state.lag or not worker_runs:
-        behind = f", {state.lag} events behind (carried while a worker runs)" if state.lag else ""
+        behind = f", {counted(state.lag, 'event')} behind (carried while a worker runs)" if state.lag else ""
         return Check("relay", "ok", f"at {state.position}{behind}")
     await asyncio.sleep(_MOVING_SECONDS)
     now = await relay_state(database, broker)
+    behind = f"{counted(now.lag, 'event')} behind"
     if now.lag and now.position == state.position:
         fix = "See the worker's log; a broker whose disk was full must be restarted: lethelog down && lethelog up"
-        return Check("relay", "warning", f"stands still at {now.position}, {now.lag} events behind", fix)
+        return Check("relay", "warning", f"stands still at {now.position}, {behind}", fix)
     level = "warning" if now.lag > MUCH_LAG else "ok"
-    return Check("relay", level, f"at {now.position}, {now.lag} events behind and moving")
+    return Check("relay", level, f"at {now.position}, {behind} and moving")
 
 
 async def _durables_of(settings: "Settings", broker: "BrokerSettings", standing: Standing) -> "Sequence[Durable]":

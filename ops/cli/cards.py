@@ -32,6 +32,11 @@ _TELLING = (
     *("action", "probability", "threshold", "unselected", "quote", "reason", "comment", "because", "memory_type"),
     *(
         "scope",
+        "project",
+        "project_before",
+        "user",
+        "agent",
+        "subject",
         "tags",
         "trust",
         "core",
@@ -186,7 +191,7 @@ def event_lines(event: "EventView") -> Iterator[RenderableType]:
     else:
         if event.data.get("content"):
             yield Text("         ").append_text(safe(one_line(event.data["content"])))
-        details = _details(event.data)
+        details = _details({name: event.names.get(str(said), said) for name, said in event.data.items()})
         if details:
             yield Text("         ").append_text(safe(details, "dim"))
 

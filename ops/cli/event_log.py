@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import signal
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -15,7 +16,7 @@ from rich.text import Text
 from ...domain.errors import InvalidInput, Misconfigured
 from . import options as o
 from .cards import event_lines
-from .output import Printer, write
+from .output import Printer, counted, write
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def export(
     session = Session.of(context, json_only)
     with session.open() as memory:
         query = fields(names=names, stream=stream, from_position=from_position, to=to)
-        with writing(file, overwrite=overwrite) as out:
+        with writing(file, overwrite=overwrite, note=session.printer.note) as out:
             written, upto = _export(session, memory, query, out)
     summary = {"file": str(file), "events": written, "upto": upto}
     if str(file) == "-":
@@ -130,7 +131,7 @@ def export(
     if session.printer.json_only:
         session.printer.document(summary)
     else:
-        session.printer.line(Text("written", "green"), f" {written} events to {file}")
+        session.printer.line(Text("written", "green"), f" {counted(written, 'event')} to {file}")
 
 
 def _export(session: Session, memory: "Memory", query: dict[str, Any], out: TextIO) -> tuple[int, int]:
@@ -150,10 +151,11 @@ def _export(session: Session, memory: "Memory", query: dict[str, Any], out: Text
 
 
 @contextlib.contextmanager
-def writing(file: Path, *, overwrite: bool) -> Generator[TextIO]:
+def writing(file: Path, *, overwrite: bool, note: Callable[[str], None]) -> Generator[TextIO]:
     """A file, readable by its owner only, that appears under its name once it is whole; ``-`` is the output.
 
-    Raises `InvalidInput` where it exists already, `Misconfigured` where it cannot be written.
+    What a killed command left under the name of its draft is replaced, and ``note`` says so. Raises `InvalidInput`
+    where the file exists already or is being written, `Misconfigured` where it cannot be written.
     """
     import sys
 
@@ -165,17 +167,35 @@ def writing(file: Path, *, overwrite: bool) -> Generator[TextIO]:
         raise InvalidInput("file", "exists already", "Choose another, or add --overwrite")
     draft = file.with_name(f"{file.name}.partial")
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        with os.fdopen(_draft(draft, note), "w", encoding="utf-8") as out:
+            try:
                 yield out
                 out.flush()
                 os.fsync(out.fileno())
-            draft.replace(file)
-        finally:
-            draft.unlink(missing_ok=True)
+                draft.replace(file)
+            except BaseException:
+                draft.unlink(missing_ok=True)
+                raise
     except OSError as error:
         raise Misconfigured(f"{file} cannot be written: {error.strerror}") from None
+
+
+def _draft(draft: Path, note: Callable[[str], None]) -> int:
+    """An empty file that this process alone writes; whoever writes it holds a lock that dies with the process."""
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.fchmod(descriptor, 0o600)
+        if os.fstat(descriptor).st_size:
+            note(f"{draft.name}, which a command that was killed had left, is replaced")
+        os.ftruncate(descriptor, 0)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise InvalidInput("file", "is being written by another command", "Choose another, or wait") from None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 async def _follow(session: Session, query: dict[str, Any]) -> None:

@@ -46,8 +46,8 @@ def safe(text: object, style: str = "") -> Text:
 
 
 def moment(instant: datetime | None) -> str:
-    """An instant for people, in UTC."""
-    return "–" if instant is None else f"{instant.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    """An instant in UTC, whole, so that it can be typed back wherever one is asked for."""
+    return "–" if instant is None else instant.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
 def counted(count: int, noun: str) -> str:
@@ -112,16 +112,16 @@ class Printer:
 
     @contextlib.contextmanager
     def progress(self, text: str) -> "Generator[Callable[[int, int], None]]":
-        """A bar for whoever watches; called with (done, of)."""
+        """A bar for whoever watches, its speed and the time that is left; called with (done, of)."""
         if not self.watched:
             yield _report_nothing
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = (
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-        )  # fmt: skip
-        with Progress(*columns, console=self.err, transient=True) as bar:
+        from .speed import SpeedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), SpeedColumn())
+        with Progress(*columns, TimeRemainingColumn(), console=self.err, transient=True) as bar:
             task = bar.add_task(text, total=None)
 
             def report(done: int, of: int) -> None:

@@ -10,6 +10,7 @@ from rich.text import Text
 from ...domain.errors import InvalidInput
 from . import options as o
 from .event_log import writing
+from .output import counted
 from .session import Json, Session, finishing
 
 if TYPE_CHECKING:
@@ -94,7 +95,10 @@ def _list(session: Session, memory: "Memory") -> None:
 
 def _to_file(session: Session, memory: "Memory", to: str, file: Path, *, overwrite: bool) -> None:
     written = 0
-    with session.printer.progress("replaying") as report, writing(file, overwrite=overwrite) as out:
+    with (
+        session.printer.progress("replaying") as report,
+        writing(file, overwrite=overwrite, note=session.printer.note) as out,
+    ):
         for view in memory.replay(to, report=report):
             out.write(json.dumps(view.model_dump(mode="json"), ensure_ascii=False) + "\n")
             written += 1
@@ -102,7 +106,7 @@ def _to_file(session: Session, memory: "Memory", to: str, file: Path, *, overwri
         return
     session.printer.answer(
         {"file": str(file), "to": to, "memories": written},
-        Text.assemble(("written", "green"), f" {written} memories as of {to} to {file}"),
+        Text.assemble(("written", "green"), f" {counted(written, 'memory')} as of {to} to {file}"),
     )
 
 
@@ -113,4 +117,6 @@ def _to_schema(session: Session, memory: "Memory", to: str, name: str) -> None:
         made, Text.assemble(("written", "green"), f" schema {made.schema_name} as of position {made.position}")
     )
     if made.parked:
-        session.printer.note(f"{made.parked} events cannot be applied and are not in it: lethelog parked list")
+        session.printer.note(
+            f"{counted(made.parked, 'event')} could not be applied, so it lacks them: lethelog parked list"
+        )

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ...domain.errors import InvalidInput, LethelogError, Misconfigured, NotFound, WrongKind
 
+_BEFORE_THE_VERB = {"--tenant": "NAME", "--data-dir": "PATH", "--actor": "KIND:NAME"}
 DONE, FAILED, TO_CORRECT, INTERRUPTED = 0, 1, 2, 130
 _TO_CORRECT = (InvalidInput, Misconfigured, NotFound, WrongKind)
 
@@ -99,7 +100,7 @@ class _Running:
             return status
         message = message.replace("Value error, ", "").rstrip(".")
         if message.startswith("No such option") and "--" not in self._arguments:
-            message += ". Before a text that begins with a dash put --"
+            message += _where_it_goes(message)
         path = getattr(getattr(error, "ctx", None), "command_path", "lethelog")
         return self.fail("invalid_input", f"{message}. See: {path} --help", status)
 
@@ -128,6 +129,14 @@ class _Running:
             return self._session.json_only
         given = self._arguments
         return "--json" in (given[: given.index("--")] if "--" in given else given)
+
+
+def _where_it_goes(message: str) -> str:
+    """What helps with an option that a command does not have."""
+    for option, value in _BEFORE_THE_VERB.items():
+        if message.startswith(f"No such option: {option}"):
+            return f". It stands before the verb: lethelog {option} {value} VERB …"
+    return ". Before a text that begins with a dash put --"
 
 
 def _interrupted() -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...domain.errors import LethelogError
 from .broker_checks import check_broker
 from .checks import MUCH_LAG, Check
+from .output import counted
 from .standing import Standing, look, tenant_id
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ def _of_standing(standing: Standing) -> list[Check]:
             )
     if standing.worker is not None:
         found.append(_worker(standing))
+    elif (gone := standing.killed_worker) is not None:
+        says = f"process {gone.pid}, started {gone.started_at}, is gone and was not stopped"
+        log = f"; its log: {gone.log}" if gone.log else ""
+        found.append(Check("worker", "warning", says, f"Start it again: lethelog up{log}"))
     else:
         found.append(
             Check("worker", "idle", "not running (commands do the work they need; lethelog up keeps one)")
@@ -183,7 +188,7 @@ async def _log(database: "Database", standing: Standing) -> list[Check]:
     if found.finding is not None:
         at = f"{found.finding.problem} at position {found.finding.position}"
         return [Check("log", "fault", at, "Run: lethelog audit verify, and see docs on what it found")]
-    return [Check("log", "ok", f"at {found.upto}, its last {found.events} events fit their chain")]
+    return [Check("log", "ok", f"at {found.upto}, its last {counted(found.events, 'event')} fit the chain")]
 
 
 def _read_models(standing: Standing) -> list[Check]:
@@ -203,7 +208,7 @@ def _read_models(standing: Standing) -> list[Check]:
 
 
 def _read_model(one: "Progress", standing: Standing) -> Check:
-    behind = f", {one.lag} events and {one.lag_seconds:.0f} s behind" if one.lag else ""
+    behind = f", {counted(one.lag, 'event')} and {one.lag_seconds:.0f} s behind" if one.lag else ""
     says = f"{one.standing} at {one.position}, {one.version}{behind}"
     match one.standing:
         case "never built":
@@ -216,7 +221,7 @@ def _read_model(one: "Progress", standing: Standing) -> Check:
             )
             return Check(one.name, "fault", says, fix)
         case "parked":
-            says = f"parked: {one.parked} events could not be applied and wait{behind}"
+            says = f"parked: {counted(one.parked, 'event')} could not be applied{behind}"
             fix = f"See: lethelog parked list; once mended: lethelog parked retry --read-model {one.name}"
             return Check(one.name, "fault", says, fix)
         case "no worker" if standing.worker is not None and one.lag > MUCH_LAG:
@@ -259,4 +264,8 @@ async def _tenant(settings: "Settings", database: "Database", standing: Standing
         yield Check("tenant", "idle", f"{settings.tenant}, judging is off, so nothing is proposed", fix)
     if standing.queue is not None:
         waiting = standing.queue["proposed"]
-        yield Check("review queue", "ok", f"{waiting} proposals wait" + (": lethelog review" if waiting else ""))
+        yield Check(
+            "review queue",
+            "ok",
+            f"{counted(waiting, 'proposal')} waiting" + (": lethelog review" if waiting else ""),
+        )

@@ -160,6 +160,7 @@ def _serve_detached(session: Session, judge_concurrency: int) -> None:
             background.report(state.as_dict())
 
         asyncio.run(serving.serve(settings, roles, judge_concurrency=judge_concurrency, ready=ready))
+        lock.release()
     except Exception as error:
         background.report(background.error_report(error))
         raise

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...domain.errors import LethelogError
-from .output import moment, safe
+from .output import counted, moment, safe
 from .session import VIEWS
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ class Standing:
     embedded: bool
     servers: "ServerStatus | None" = None
     worker: "WorkerState | None" = None
+    killed_worker: "WorkerState | None" = None
+    """The worker that ran last, where nobody stopped it and it is gone."""
     head: int | None = None
     read_models: "Sequence[Progress]" = ()
     rebuilds: "Sequence[Rebuild]" = ()
@@ -55,6 +57,7 @@ class Standing:
             "embedded": self.embedded,
             "servers": self.servers.as_dict() if self.servers else None,
             "worker": self.worker.as_dict() if self.worker else None,
+            "killed_worker": self.killed_worker.as_dict() if self.killed_worker else None,
             "head": self.head,
             "read_models": [
                 {**asdict(one), "standing": one.standing, "stalled": one.stalled_at is not None}
@@ -75,6 +78,7 @@ async def look(settings: "Settings") -> Standing:
 
     embedded = settings.database_url is None or settings.broker_url is None
     found = Standing(str(settings.data_dir), embedded, worker=background.current(settings.data_dir))
+    found.killed_worker = background.killed(settings.data_dir)
     if embedded:
         from ..embedded import status
 
@@ -196,14 +200,17 @@ def print_standing(session: "Session") -> None:
     else:
         table.add_row("servers", "of one's own (LETHELOG_DATABASE_URL, LETHELOG_BROKER_URL)")
     worker = found.worker
-    if worker is None:
+    if found.killed_worker is not None:
+        gone = f"process {found.killed_worker.pid} is gone and was not stopped; start it again: lethelog up"
+        table.add_row("worker", Text(gone, "red"))
+    elif worker is None:
         table.add_row("worker", Text("not running; commands do the work they need", "dim"))
     else:
         table.add_row("worker", Text(f"running, process {worker.pid}, {', '.join(worker.roles)}", "green"))
     if found.problem:
         table.add_row("database", safe(found.problem, "red"))
     if found.relay is not None:
-        behind = "nothing behind" if not found.relay.lag else f"{found.relay.lag} events behind"
+        behind = "nothing behind" if not found.relay.lag else f"{counted(found.relay.lag, 'event')} behind"
         table.add_row("broker", f"at {found.relay.position}, {behind}")
     if found.parked:
         said = ", ".join(f"{count} of {name}" for name, count in found.parked.items())

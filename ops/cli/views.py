@@ -8,6 +8,7 @@ from rich.text import Text
 
 from ...domain.errors import InvalidInput
 from .options import add
+from .output import counted
 from .session import VIEWS, Json, Session, finishing
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ def _rebuild(session: Session, memory: "Memory", names: tuple[str, ...], failing
         resumed = f", from {it.resumed_at} on" if it.resumed_at else ""
         printer.line(Text("rebuilt", "green"), f" {one} up to position {it.position}{resumed}")
         if it.parked:
-            printer.note(f"{it.parked} events of {one} cannot be applied and are parked: lethelog parked list")
+            printer.note(
+                f"parked, as it cannot be applied: {counted(it.parked, 'event')} of {one}: lethelog parked list"
+            )
         if it.newly_parked:
             printer.note(f"{one} parked streams newly, from position {_listed(it.newly_parked)}")
 
@@ -120,7 +123,9 @@ def compare(context: typer.Context, name: Compared = "all", json_only: Json = Fa
         printer.out.print(_table(found))
         for one in found:
             if one.parked:
-                printer.note(f"{one.parked} parked streams of {one.name} are left out: lethelog parked list")
+                printer.note(
+                    f"left out of {one.name}: {counted(one.parked, 'parked stream')}; see: lethelog parked list"
+                )
     if not equal:
         printer.note("a read model differs from what the log says; mend it with: lethelog rebuild NAME")
         raise typer.Exit(1)
@@ -160,7 +165,7 @@ def _table(found: "list[Comparison]") -> Table:
     for one in found:
         for d in one.differences:
             same = not d.only_live and not d.only_rebuilt
-            says = "equal" if same else f"{d.only_live} rows only live, {d.only_rebuilt} only rebuilt"
+            says = "equal" if same else f"{counted(d.only_live, 'row')} only live, {d.only_rebuilt} only rebuilt"
             table.add_row(
                 one.name, d.table, str(d.rows), str(one.position), Text(says, "green" if same else "red")
             )

@@ -7,6 +7,7 @@ import stat
 import psycopg
 from lethelog.handlers.blocking import BlockingMemory
 from lethelog.ops import embedded
+from lethelog.ops.cli.event_log import writing
 
 
 def test_the_log_is_shown_in_order_and_a_page_says_where_the_next_begins(cli):
@@ -31,6 +32,51 @@ def test_the_log_is_shown_up_to_an_instant(cli):
     shown = cli.json("log", "show", "--stream", memory, "--to", at)
     assert [one["event"] for one in shown["events"]] == ["memory.remembered"]
     assert len(cli.json("log", "show", "--stream", memory)["events"]) == 2
+
+
+def test_a_printed_time_can_be_typed_back_and_means_the_event_it_stands_beside(cli):
+    memory = cli.remember("Deploys go to Hetzner")
+    cli.json("archive", memory)
+    first = cli("log", "show", "--stream", memory).out.splitlines()[0]
+    at = first.split()[1]
+    assert at.endswith("Z") and first.split()[2] == "memory.remembered"
+    shown = cli.json("log", "show", "--stream", memory, "--to", at)["events"]
+    assert [one["event"] for one in shown] == ["memory.remembered"]
+    assert cli.json("show", memory, "--known-at", at)["status"] == "active"
+    assert cli("history", memory).out.split()[1] == at
+
+
+def test_outside_names_stand_beside_the_opaque_ids_of_events(cli, other_tenant):
+    memory = cli.remember("Deploys go to Hetzner", "--project", "billing", "--user", "ada", "--agent", "planner")
+    [event] = cli.json("log", "show", "--stream", memory)["events"]
+    said = {field: event["names"][event["data"][field]] for field in ("project", "user", "agent", "subject")}
+    assert said == {"project": "billing", "user": "ada", "agent": "planner", "subject": "ada"}
+    readable = cli("log", "show", "--stream", memory).out
+    assert "project billing" in readable and event["data"]["project"] not in readable
+    assert "names" in json.loads(cli("log", "export", "-", "--stream", memory).out)
+    other_tenant.remember("Logs go to Loki", "--project", "billing")
+    [foreign] = other_tenant.json("log", "show", "--type", "memory.*")["events"]
+    assert foreign["data"]["project"] != event["data"]["project"]
+    assert list(foreign["names"].values()) == ["billing"]
+
+
+def test_what_a_killed_export_left_is_replaced_and_that_is_said(cli, tmp_path):
+    cli.remember("Deploys go to Hetzner")
+    file, draft = tmp_path / "log.jsonl", tmp_path / "log.jsonl.partial"
+    draft.write_text("left by one that was killed\n" * 1000)
+    ran = cli("log", "export", str(file))
+    assert ran.status == 0 and "log.jsonl.partial" in ran.err and "killed" in ran.err
+    assert all(json.loads(line) for line in file.read_text().splitlines()) and not draft.exists()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "partial" not in cli("log", "export", str(file), "--overwrite").err
+
+
+def test_a_file_that_another_export_is_writing_is_left_to_it(cli, tmp_path):
+    cli.remember("Deploys go to Hetzner")
+    with writing(tmp_path / "log.jsonl", overwrite=False, note=print) as out:
+        out.write("the other one\n")
+        assert cli("log", "export", str(tmp_path / "log.jsonl"), "--json").error["field"] == "file"
+    assert (tmp_path / "log.jsonl").read_text() == "the other one\n"
 
 
 def test_what_cannot_be_meant_is_refused_by_name(cli):

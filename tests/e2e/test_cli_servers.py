@@ -70,12 +70,19 @@ def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_ever
     # A worker that was killed is noticed, and started again.
     os.kill(up["worker"]["pid"], signal.SIGKILL)
     _until(lambda: own.json("status")["worker"] is None)
+    assert own.json("status")["killed_worker"]["pid"] == up["worker"]["pid"]
+    assert f"process {up['worker']['pid']} is gone" in own("status").out
+    [check] = [one for one in own.json("doctor")["checks"] if one["name"] == "worker"]
+    assert check["level"] == "warning" and str(up["worker"]["pid"]) in check["says"]
+    assert check["fix"].startswith("Start it again: lethelog up; its log: ")
     again = own.json("up")["worker"]
+    assert own.json("status")["killed_worker"] is None
     assert again["pid"] != up["worker"]["pid"]
 
     assert own.json("down")["stopped"] == {"worker": True, "servers": True}
     assert processes_of(own.data_dir) == []
     assert own.json("down")["stopped"] == {"worker": False, "servers": False}
+    assert own.json("status")["killed_worker"] is None  # it was stopped, and is not missing
     assert own.json("list")["memories"][0]["id"] == one  # on demand
 
 

@@ -8,8 +8,11 @@ import re
 import subprocess
 
 import pytest
+from lethelog.ops.cli.output import counted
 from lethelog.ops.cli.running import run
+from lethelog.ops.cli.speed import SpeedColumn
 from rich.cells import cell_len
+from rich.progress import Progress
 
 ODD = [
     "日本語のテキスト",
@@ -171,3 +174,42 @@ def test_json_is_one_document_also_where_there_is_nothing(cli):
         assert document.status == 0, (arguments, document.err)
         assert isinstance(json.loads(document.out), dict)
         assert document.err == "" or arguments == ("review",)
+
+
+@pytest.mark.parametrize("option", [("--tenant", "a"), ("--data-dir", "x"), ("--actor", "person:ada")])
+def test_an_option_that_stands_before_the_verb_is_told_so_behind_it(cli, option):
+    ran = cli("list", *option)
+    assert ran.status == 2 and f"before the verb: lethelog {option[0]}" in ran.err
+    assert "before the verb" not in cli("list", "--nonsense").err
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "said"),
+    [
+        (0, "event", "0 events"),
+        (1, "event", "1 event"),
+        (2, "event", "2 events"),
+        (1, "memory", "1 memory"),
+        (3, "memory", "3 memories"),
+    ],
+)
+def test_one_is_not_many(count, noun, said):
+    assert counted(count, noun) == said
+
+
+def test_a_moment_of_the_record_may_be_an_instant_or_a_position_and_the_error_says_both(cli):
+    for wrong in ("yesterday", "2026-03-01T09:00:00"):
+        said = cli("list", "--known-at", wrong).err
+        assert "2026-03-01T09:00:00Z" in said and "a position of the log" in said
+
+
+def test_the_speed_of_a_long_command_is_shown_once_it_is_known():
+    clock = [0.0]
+    progress = Progress(get_time=lambda: clock[0])
+    task = progress.add_task("rebuilding", total=10_000)
+    column = SpeedColumn()
+    assert column.render(progress.tasks[0]).plain == ""
+    for step in range(1, 4):
+        clock[0] = float(step)
+        progress.update(task, completed=2_000 * step)
+    assert column.render(progress.tasks[0]).plain == "2,000/s"
