@@ -74,9 +74,9 @@ def time_lines(as_of: "AsOfView | None") -> Iterator[Text]:
         return
     said: list[str] = []
     if as_of.known_at is not None:
-        said.append(f"as on record at {as_of.known_at.isoformat()}, position {as_of.position}")
+        said.append(f"as on record at {moment(as_of.known_at)}, position {as_of.position}")
     if as_of.valid_at is not None:
-        said.append(f"what held at {as_of.valid_at.isoformat()}")
+        said.append(f"what held at {moment(as_of.valid_at)}")
     yield Text("; ".join(said), "bold")
 
 
