@@ -25,7 +25,11 @@ def _embedder_kept_open(name: str, **options: Any) -> Any:
     """Loading the weights takes longer than all the rest of a command, so this process does it once."""
     embedder = open_embedder(name, **options)
     return SimpleNamespace(
-        model=embedder.model, dimensions=embedder.dimensions, embed=embedder.embed, close=lambda: None
+        model=embedder.model,
+        dimensions=embedder.dimensions,
+        quick=embedder.quick,
+        embed=embedder.embed,
+        close=lambda: None,
     )
 
 

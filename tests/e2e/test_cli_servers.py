@@ -146,7 +146,7 @@ def test_read_models_are_compared_and_rebuilt(cli):
     _sql(cli.data_dir, f"update {live}.live_memory set content = 'tampered' where memory_id = %s", one)
     different = cli("compare", "live_memory", "--json")
     assert different.status == 1 and not json.loads(different.out)["equal"]
-    assert "1 rows only live, 1 only rebuilt" in cli("compare", "live_memory").out
+    assert "1 row only live, 1 only rebuilt" in cli("compare", "live_memory").out
     rebuilt = cli.json("rebuild", "all")["rebuilt"]
     assert [found["name"] for found in rebuilt] == ["live_memory", "review_queue", "memory_history"]
     assert cli.json("show", one)["content"] == "Deploys go to Hetzner"
