@@ -20,6 +20,7 @@ from .generations import HOME
 from .parked import StreamKey, count_troubles, park, parked_streams
 from .progress import CHOSEN, chosen, read_progress
 from .projection import Projection
+from .waiting import waiting_for
 
 _NOT_THE_EVENTS = ("0A", "25", "26", "28", "3F", "42")
 """SQLSTATE classes that say the tables or the session are wrong, whatever the event."""
@@ -117,7 +118,8 @@ class Applier:
         self._recollection = recollection
         self._projection = projection
         self._schema = schema
-        self._namespaces = frozenset(name.partition(".")[0] for name in projection.wants)
+        self.namespaces = sorted({name.partition(".")[0] for name in projection.wants})
+        """Of events of others it needs the positions only."""
         self._parked: frozenset[StreamKey] = frozenset()
 
     async def epoch(self) -> int:
@@ -155,6 +157,7 @@ class Applier:
             if page.aside:
                 await park(connection, self._projection.name, schema, page.aside, BEHIND, 0)
             await self._advance(connection, schema, page.end)
+        self._tell(page.end)
 
     async def apply(self, events: Sequence[RecordedEvent], before: int, epoch: int) -> int:
         """Apply a page; returns the position.
@@ -184,6 +187,7 @@ class Applier:
             await park(connection, self._projection.name, schema, [failed.event], failed.error_class, attempts)
             await self._advance(connection, schema, failed.event.position)
         self._parked |= {(failed.event.tenant, failed.event.stream)}
+        self._tell(failed.event.position)
         return failed.event.position
 
     async def stall(self, failed: CannotApply | CannotRead) -> None:
@@ -215,27 +219,30 @@ class Applier:
             self._parked = await parked_streams(connection, self._projection.name, progress.schema)
         return (event.tenant, event.stream) in self._parked
 
+    def _tell(self, position: int) -> None:
+        if self._schema is None:
+            waiting_for(self._database.url, self._projection.name).tell(position)
+
     def _concerns(self, event: RecordedEvent) -> bool:
         if event.name in self._projection.wants:
             return True
-        return event_class(event.name) is None and event.name.partition(".")[0] in self._namespaces
+        return event_class(event.name) is None and event.name.partition(".")[0] in self.namespaces
 
     async def _take_turn(self, connection: Connection, before: int) -> str:
         """Lock the tracking row, and refuse the page if anything it rests on moved. Returns where the view stands.
 
-        A rebuild switches under this lock, and parked events are tried again under it.
+        A rebuild switches under this lock, and parked events are tried again under it. The commit waits for no
+        disk: what is lost with the server, rows and position together, is applied again from the log.
         """
-        cursor = await connection.execute(
-            f"select schema, version, position from {HOME}.tracking where {CHOSEN} for no key update",
-            chosen(self._projection.name, self._schema),
-        )
+        cursor = await connection.execute(_TURN, chosen(self._projection.name, self._schema))
         row = await cursor.fetchone()
         if row is None or row[1] != self._projection.version or row[2] != before:
             raise MovedMeanwhile
-        parked = await parked_streams(connection, self._projection.name, row[0])
-        if parked != self._parked:
-            self._parked = parked
-            raise MovedMeanwhile
+        if row[3] or self._parked:
+            parked = await parked_streams(connection, self._projection.name, row[0])
+            if parked != self._parked:
+                self._parked = parked
+                raise MovedMeanwhile
         return row[0]
 
     async def _advance(self, connection: Connection, schema: str, position: int) -> None:
@@ -255,6 +262,15 @@ async def demand_epoch(connection: Connection, recollection: Recollection, epoch
     if present != epoch:
         recollection.notice(present)
         raise MovedMeanwhile
+
+
+_TURN = (
+    f"select schema, version, position, exists (select from {HOME}.parked p where p.name = t.name "
+    "and p.schema = t.schema), set_config('synchronous_commit', 'off', true) "
+    f"from {HOME}.tracking t where {CHOSEN} for no key update of t"
+)
+"""Whoever takes parked events out holds the row without changing it, so this may see some that are gone; never
+overlooks one, since whoever parks moves the position."""
 
 
 def check(event: RecordedEvent) -> None:

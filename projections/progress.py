@@ -13,6 +13,7 @@ from ..domain.errors import NotCaughtUp
 from ..streams.database import Connection, Pool
 from ..streams.leadership import is_led
 from .generations import HOME
+from .waiting import waiting_for
 
 Standing = Literal["never built", "stalled", "parked", "no worker", "behind", "caught up"]
 """*stalled*: an event fails, or is of a name this version does not know, and is tried again; *parked*: events were
@@ -90,15 +91,14 @@ async def read_position(connection: Connection, name: str) -> int:
 
 async def wait_for(database: Pool, name: str, position: int, *, seconds: float = 10.0) -> None:
     """Return once a read model reached a position (read your own write), or raise `NotCaughtUp`."""
+
+    async def look() -> int:
+        async with database.connection() as connection:
+            return await read_position(connection, name)
+
     try:
         async with asyncio.timeout(seconds):
-            delay = 0.001
-            while True:
-                async with database.connection() as connection:
-                    if await read_position(connection, name) >= position:
-                        return
-                await asyncio.sleep(delay)
-                delay = min(delay * 1.5, 0.05)
+            await waiting_for(database.url, name).reached(position, look)
     except TimeoutError:
         raise NotCaughtUp(
             f"the read model {name} did not reach position {position} within {seconds:g} s; "

@@ -237,15 +237,22 @@ class Log:
         return found
 
     async def read_page(
-        self, after: int, limit: int, upto: int | None = None, *, only: Selection | None = None
+        self,
+        after: int,
+        limit: int,
+        upto: int | None = None,
+        *,
+        only: Selection | None = None,
+        namespaces: Sequence[str] | None = None,
     ) -> list[RecordedEvent]:
         """The next events after a position, in order: of all tenants, or those selected.
 
+        With ``namespaces`` only events of those (``memory``) are read; the others stand for their positions.
         An event that cannot be read is carried as ``broken``, so that the reader can say where it stands.
         """
         opened = self._database.connection() if only is None else self._doors.tenant(only.tenant)
         async with opened as connection:
-            rows = await read_rows(connection, after, limit, upto=upto, only=only)
+            rows = await read_rows(connection, after, limit, upto=upto, only=only, namespaces=namespaces)
         return await self.decode(rows, carry_broken=True)
 
     async def last_of_their_streams(self, first: int, last: int, upto: int) -> set[int]:
@@ -323,7 +330,7 @@ class Log:
 
         Raises what an unreadable body or an unusable key raises, or carries it as a ``broken`` event.
         """
-        taken_apart: list[tuple[Sequence[Any], payloads.Body | Exception]] = []
+        taken_apart: list[tuple[Sequence[Any], payloads.Body | Exception | None]] = []
         # By the number of the tenant: the hash of a UUID is computed in Python.
         wanted: dict[int, tuple[UUID, dict[int, UUID]]] = {}
         async for portion in portions(list(rows)):
@@ -387,7 +394,9 @@ def _assembled(
     return prepared
 
 
-def _take_apart(body: bytes, *, carry_broken: bool) -> payloads.Body | Exception:
+def _take_apart(body: bytes | None, *, carry_broken: bool) -> payloads.Body | Exception | None:
+    if body is None:
+        return None
     try:
         return payloads.split(body)
     except payloads.UnreadableEvent as error:
@@ -397,7 +406,7 @@ def _take_apart(body: bytes, *, carry_broken: bool) -> payloads.Body | Exception
 
 
 def _recorded(
-    row: Sequence[Any], body: payloads.Body | Exception, keys: DataKeys, *, carry_broken: bool
+    row: Sequence[Any], body: payloads.Body | Exception | None, keys: DataKeys, *, carry_broken: bool
 ) -> RecordedEvent:
     position, tenant, stream, version, name, event_id, recorded_at, _ = row
     envelope, event, error = payloads.NOBODY, None, body if isinstance(body, Exception) else None

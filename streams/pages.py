@@ -15,6 +15,9 @@ EVENT_COLUMNS = "position, tenant, stream, version, name, event_id, recorded_at,
 """What `Log.decode` and `cloudevents` take."""
 
 
+_BODY_OF = "case when split_part(name, '.', 1) = any(%(namespaces)s) then body end"
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Which events of the log to read: one tenant's, and of those some names or one stream."""
@@ -53,13 +56,20 @@ async def read_rows(
     upto: int | None = None,
     only: Selection | None = None,
     columns: str = EVENT_COLUMNS,
+    namespaces: Sequence[str] | None = None,
 ) -> Sequence[tuple[Any, ...]]:
-    """The next rows after a position, in order, at most ``limit``, up to ``upto`` inclusive."""
+    """The next rows after a position, in order, at most ``limit``, up to ``upto`` inclusive.
+
+    With ``namespaces`` only events of those bring their body.
+    """
     values: dict[str, Any] = {"after": after, "upto": upto if upto is not None else 2**62, "limit": limit}
     where = "position > %(after)s and position <= %(upto)s"
     if only is not None:
         where += only.where()
         values |= only.values()
+    if namespaces is not None:
+        columns = columns.replace("body", _BODY_OF)
+        values["namespaces"] = list(namespaces)
     statement = f"select {columns} from lethelog.events where {where} order by position limit %(limit)s"
     async with connection.cursor(binary=True) as cursor:
         await cursor.execute(statement.encode(), values)

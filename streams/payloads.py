@@ -71,7 +71,8 @@ class RecordedEvent(NamedTuple):
     recorded_at: datetime
     envelope: Envelope
     event: Event | None
-    """None for a stored name that this version does not know; whoever reads decides by a stated policy."""
+    """None for a stored name that this version does not know; whoever reads decides by a stated policy. Also where
+    the reader did not ask for it."""
     broken: str | None = None
     """Class of the error that kept a body of a known name from being read; such events are only carried where
     the reader asked for them."""
