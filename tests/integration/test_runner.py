@@ -214,9 +214,9 @@ async def test_pages_grow_while_they_come_full_and_shrink_when_the_view_is_there
     asked: list[int] = []
     read = world.engine.log.read_page
 
-    async def noted(after, limit, *more):
+    async def noted(after, limit, *more, **options):
         asked.append(limit)
-        return await read(after, limit, *more)
+        return await read(after, limit, *more, **options)
 
     monkeypatch.setattr(world.engine.log, "read_page", noted)
     async with running(world.runners[2]):

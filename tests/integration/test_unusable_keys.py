@@ -130,8 +130,8 @@ async def test_whatever_fails_while_a_page_is_read_shows_in_the_tracking_row(wor
     second = await world.remember("at the place")
     reading, broken = world.engine.log.read_page, [True]
 
-    async def failing(after, limit, upto=None, *, only=None):
-        page = await reading(after, limit, upto, only=only)
+    async def failing(after, limit, upto=None, **options):
+        page = await reading(after, limit, upto, **options)
         if broken and any(one.position == at for one in page):
             raise ValueError("zq-canary-9931")
         return page
