@@ -114,7 +114,7 @@ def _rows(
             n=len(from_call),
             detail=detail if label == "p99" else {},
             bound_by="Writer, three read models, relay and subscriber share one interpreter, and each read model "
-            "writes a page of its own for every few events.",
+            "reads, opens and writes a page of its own for every few events.",
         )
         for label, share in (("p50", 0.5), ("p99", 0.99))
     ]

@@ -63,8 +63,8 @@ async def catch_up(bench: Bench) -> list[Row]:
             target=Target("at least", 25),
             flush_ms=flush,
             n=backlog * rounds,
-            bound_by="One interpreter opens, checks and folds each event and makes its row: about two thirds of "
-            "the work. The server writes it meanwhile, with full text and indexes: a third, mostly the text.",
+            bound_by="One interpreter opens, checks and folds each event and makes its row. The server writes it "
+            "meanwhile, with full text and indexes, mostly the text, and takes nearly as long.",
             spread=turns.spread("own", "stock"),
         )
     ]
@@ -112,8 +112,8 @@ async def rebuild(bench: Bench) -> list[Row]:
             target=Target("at most", 3),
             flush_ms=flush,
             n=events * rounds,
-            bound_by="One interpreter opens, checks and folds each event and makes its row, which takes more than "
-            "twice as long as the server takes to copy it in.",
+            bound_by="One interpreter opens, checks and folds each event and makes its row, which takes longer "
+            "than the server takes to read it and to copy it in.",
             spread=(min(ratios), max(ratios)),
             detail={"events per second": round(events / taken)},
         )
