@@ -137,7 +137,7 @@ async def test_a_tail_goes_on_when_its_listening_connection_is_cut(world, events
         with psycopg.connect(database_url, autocommit=True) as superuser:
             cut = superuser.execute(
                 "select pg_terminate_backend(pid) from pg_stat_activity "
-                "where query = 'listen lethelog' and datname = current_database()"
+                "where query = 'select epoch from lethelog.erasing' and datname = current_database()"
             ).fetchall()
         assert cut == [(True,)]
         added = await world.remember("Written while nobody listened")
