@@ -77,6 +77,12 @@ class AccessDenied(LethelogError):
     code = "access_denied"
 
 
+class InvalidCredential(LethelogError):
+    """The caller showed no valid credential. Says which kind of trouble it is, and nothing of the credential."""
+
+    code = "invalid_credential"
+
+
 class BudgetExceeded(LethelogError):
     """The tenant's budget for this operation is used up; nothing was sent."""
 

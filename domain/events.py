@@ -575,3 +575,38 @@ class ErasureVerified(Event):
 
 
 ErasurePerformed.model_rebuild()
+
+
+# --- token ------------------------------------------------------------------------------------------------------
+
+TokenActorKind = Literal["person", "agent", "importer"]
+
+
+class TokenIssued(Event):
+    """A credential of one actor came to be. Its secret, 256 random bits, is on record only as a digest."""
+
+    NAME = "token.issued"
+
+    actor_kind: TokenActorKind
+    actor: UUID
+    permissions: tuple[str, ...]
+    digest: str
+    """SHA-256 of the secret, in hex."""
+    expires_at: datetime | None = None
+    predecessor: UUID | None = None
+    """The token it was issued to replace."""
+
+
+class TokenRotated(Event):
+    """Another token takes its place; this one is valid until then."""
+
+    NAME = "token.rotated"
+
+    successor: UUID
+    valid_until: datetime
+
+
+class TokenRevoked(Event):
+    """It is valid no longer."""
+
+    NAME = "token.revoked"

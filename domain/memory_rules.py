@@ -36,6 +36,7 @@ def decide_remember(
     trust: Trust,
     earlier: UUID | None = None,
     refuted_memory: UUID | None = None,
+    ttl_days: int | None = None,
 ) -> list[e.Event]:
     """A new memory; quarantined at once where its text is that of a refuted one (settlement 4, F09)."""
     occurred_at = check_occurred_at(command.occurred_at, now)
@@ -61,7 +62,7 @@ def decide_remember(
             occurred_at=occurred_at,
             valid_from=command.valid_from,
             valid_to=command.valid_to,
-            expires_at=command.expires_at,
+            expires_at=_end(command, now, ttl_days, kept=command.pinned or command.core),
             derived_from=command.derived_from,
             earlier=earlier,
         )
@@ -81,6 +82,7 @@ def decide_revise(
     producer: Producer,
     trust: Trust,
     refuted_memory: UUID | None = None,
+    ttl_days: int | None = None,
 ) -> tuple[list[e.Event], list[e.Event]]:
     """Events of the successor and of the predecessor, to be appended together (behaviour.md 1.8, A2, A3).
 
@@ -113,7 +115,12 @@ def decide_revise(
         occurred_at=occurred_at,
         valid_from=command.valid_from,
         valid_to=command.valid_to,
-        expires_at=command.expires_at,
+        expires_at=_end(
+            command,
+            now,
+            ttl_days,
+            kept=command.pinned or predecessor.pinned or command.core or predecessor.core,
+        ),
         derived_from=command.derived_from,
         predecessor=predecessor.id,
         edge=command.edge,
@@ -128,6 +135,15 @@ def decide_revise(
         )
     held_until = max(predecessor.begins, command.valid_from or occurred_at)
     return of_successor, [e.MemorySuperseded(successor=successor_id, edge=command.edge, held_until=held_until)]
+
+
+def _end(
+    command: c.Remember | c.RememberImported | c.Revise, now: datetime, ttl_days: int | None, *, kept: bool
+) -> datetime | None:
+    """When a memory expires: as stated, or as the tenant's policy bounds what states nothing."""
+    if command.expires_at is not None or ttl_days is None or kept:
+        return command.expires_at
+    return now + timedelta(days=ttl_days)
 
 
 def decide_move(state: Memory, command: c.Move, project: UUID | None) -> list[e.Event]:

@@ -24,6 +24,7 @@ from .arguments import (
 )
 from .background_loop import BackgroundLoop
 from .blocking_installation import BlockingInstallation
+from .blocking_tenancy import BlockingTenants, BlockingTokens
 from .memory import AsyncMemory
 from .views import (
     Chain,
@@ -34,10 +35,12 @@ from .views import (
     MemoryPage,
     MemoryView,
     PassView,
+    PolicyReport,
     ProposalDetail,
     ProposalPage,
     SearchResult,
     SettingsView,
+    WhoIsThis,
     Written,
 )
 
@@ -56,6 +59,8 @@ class BlockingMemory(BlockingInstallation):
             self._loop.close()
             raise
         self._closed = False
+        self.tenants = BlockingTenants(self.run, self.asyncio.tenants)
+        self.tokens = BlockingTokens(self.run, self.asyncio.tokens)
 
     def __enter__(self) -> Self:
         return self
@@ -82,6 +87,10 @@ class BlockingMemory(BlockingInstallation):
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine of the asyncio door and wait for it."""
         return self._loop.run(work)
+
+    def whoami(self) -> WhoIsThis:
+        """See `AsyncMemory.whoami`."""
+        return self.run(self.asyncio.whoami())
 
     def remember(self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]) -> Written:
         """See `AsyncMemory.remember`."""
@@ -241,3 +250,7 @@ class BlockingMemory(BlockingInstallation):
     def set_policy(self, changes: Mapping[str, Any]) -> SettingsView:
         """See `AsyncMemory.set_policy`."""
         return self.run(self.asyncio.set_policy(changes))
+
+    def policy_report(self) -> PolicyReport:
+        """See `AsyncMemory.policy_report`."""
+        return self.run(self.asyncio.policy_report())

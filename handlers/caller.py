@@ -1,11 +1,12 @@
 """Who calls: the tenant comes from the credential, never from an argument (design.md 3)."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 from uuid import UUID
 
 from ..domain.errors import AccessDenied, InvalidInput
-from ..domain.fields import TRUST_ORDER, Producer, Trust
+from ..domain.fields import TRUST_ORDER, Input, Name, Producer, Trust, parse
 from ..streams.payloads import Actor, ActorKind
 
 Permission = Literal[
@@ -14,6 +15,7 @@ Permission = Literal[
     "memory:review",
     "memory:import",
     "memory:erase",
+    "stream:read",
     "tenant:admin",
     "installation:admin",
 ]
@@ -21,6 +23,10 @@ Permission = Literal[
 tenants share, the read models and copies of them."""
 ALL_PERMISSIONS: frozenset[Permission] = frozenset(get_args(Permission))
 """What the local doors' caller holds."""
+TOKEN_PERMISSIONS: frozenset[Permission] = ALL_PERMISSIONS - {"installation:admin"}
+"""What a credential of one tenant may allow."""
+NamedKind = Literal["person", "agent", "importer"]
+"""Kinds of actors that somebody is named as."""
 
 _TRUST: dict[ActorKind, Trust] = {
     "person": "user",
@@ -36,6 +42,23 @@ _PRODUCER: dict[ActorKind, Producer] = {
     "worker": "system",
     "system": "system",
 }
+
+
+def known_permissions(given: Iterable[str]) -> frozenset[Permission]:
+    """Those permissions of a credential that there are and that a credential may allow."""
+    return TOKEN_PERMISSIONS.intersection(given)
+
+
+def actor_of(text: str) -> tuple[NamedKind, str]:
+    """Kind and name of ``person:ada``. Raises `InvalidInput`."""
+    kind, _, name = text.partition(":")
+    if kind not in ("person", "agent", "importer") or not name.strip():
+        raise InvalidInput("actor", "must be person:NAME, agent:NAME or importer:NAME", "See LETHELOG_ACTOR")
+    return kind, parse(_Named, {"actor": name}).actor
+
+
+class _Named(Input):
+    actor: Name
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class EventLog:
 
     async def page(self, caller: Caller, arguments: Mapping[str, Any]) -> EventPage:
         """Events in order of position; ``next_position`` is where the next page begins."""
-        caller.require("memory:read")
+        caller.require("stream:read")
         query = parse(EventsQuery, arguments)
         upto = (
             await self._engine.log.head()
@@ -78,7 +78,7 @@ class EventLog:
 
         Raises `Unavailable` where the database does not answer at first; once it did, an outage is waited out.
         """
-        caller.require("memory:read")
+        caller.require("stream:read")
         query = parse(TailQuery, arguments)
         selection = _selection(caller, query)
         start = query.from_position

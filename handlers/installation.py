@@ -14,6 +14,7 @@ from ..streams.broker import BrokerSettings
 from .arguments import AnyId, AnyInstant, DroppedFields, ParkedFields
 from .audit import AnyCheckpoint, Audit
 from .caller import Caller
+from .credentials import Credential
 from .engine import Engine
 from .parked import Parked
 from .replaying import Replaying
@@ -23,12 +24,16 @@ from .views import ParkedPage, ParkedView, Replayed, Retried
 class AsyncInstallation:
     """What is done to an installation, for one caller."""
 
-    def __init__(self, engine: Engine, caller: Caller, broker: BrokerSettings | None) -> None:
+    def __init__(self, engine: Engine, whose: Caller | Credential, broker: BrokerSettings | None) -> None:
         self.engine = engine
-        self.caller = caller
+        self._whose = whose
         self._replaying = Replaying(engine)
         self._parked = Parked(engine, broker)
         self._audit = Audit(engine)
+
+    async def caller(self) -> Caller:
+        """Who calls, from the credential as it is now. Raises `InvalidCredential`, `Unavailable`."""
+        return self._whose if isinstance(self._whose, Caller) else await self._whose.caller()
 
     async def rebuild(self, name: str, report: Report = silent, *, failing: Failing = "stop") -> Rebuilt:
         """Build a read model anew from the log and switch to it; goes on with what a broken off rebuild left.
@@ -37,42 +42,42 @@ class AsyncInstallation:
         """
         if failing not in ("stop", "park"):
             raise InvalidInput("failing", "must be stop or park")
-        return await self._rebuilder(name).rebuild(report, failing=failing)
+        return await (await self._rebuilder(name)).rebuild(report, failing=failing)
 
     async def cancel_rebuild(self, name: str) -> bool:
         """Drop what a rebuild that was broken off has built; False where there is nothing."""
-        return bool(await self._rebuilder(name).cancel())
+        return bool(await (await self._rebuilder(name)).cancel())
 
     async def compare(self, name: str, report: Report = silent) -> Comparison:
         """Hold a read model against its rebuild."""
-        return await self._rebuilder(name).compare(report)
+        return await (await self._rebuilder(name)).compare(report)
 
     async def replay_into(self, name: str, to: AnyInstant | int, *, report: Report = silent) -> Replayed:
         """Write every read model as of ``to`` into the schema ``lethelog_replay_NAME``, to be read with SQL.
 
         It holds the memories of all tenants in clear; drop it when you are done.
         """
-        return await self._replaying.into(self.caller, {"name": name, "to": to}, report)
+        return await self._replaying.into(await self.caller(), {"name": name, "to": to}, report)
 
     async def replays(self) -> tuple[str, ...]:
         """The names of the replays there are."""
-        return await self._replaying.names(self.caller)
+        return await self._replaying.names(await self.caller())
 
     async def leftovers(self) -> tuple[str, ...]:
         """Schemas that replays and comparisons left which were killed; `drop_replay` takes their names too."""
-        return await self._replaying.leftovers(self.caller)
+        return await self._replaying.leftovers(await self.caller())
 
     async def drop_replay(self, name: str) -> None:
         """Drop a replay, or one of the leftovers."""
-        await self._replaying.drop(self.caller, name)
+        await self._replaying.drop(await self.caller(), name)
 
     async def parked(self, **query: Unpack[ParkedFields]) -> ParkedPage:
         """A page of what was set aside after failing again and again, by read models and by consumers."""
-        return await self._parked.list(self.caller, query)
+        return await self._parked.list(await self.caller(), query)
 
     async def dropped(self, **query: Unpack[DroppedFields]) -> ParkedPage:
         """A page of the messages that were taken out for good, with reasons."""
-        return await self._parked.dropped(self.caller, query)
+        return await self._parked.dropped(await self.caller(), query)
 
     async def retry_parked(
         self,
@@ -88,11 +93,11 @@ class AsyncInstallation:
         they run.
         """
         arguments = {"consumer": consumer, "read_model": read_model, "sequence": sequence}
-        return await self._parked.retry(self.caller, arguments, report)
+        return await self._parked.retry(await self.caller(), arguments, report)
 
     async def drop_parked(self, id: str, *, reason: str) -> ParkedView:  # noqa: A002 - as the list names it
         """Take a parked message out for good. ``reason`` is a code or a ticket; it is kept in clear."""
-        return await self._parked.drop(self.caller, {"id": id, "reason": reason})
+        return await self._parked.drop(await self.caller(), {"id": id, "reason": reason})
 
     async def verify_log(
         self, *, from_position: int = 1, checkpoint: AnyCheckpoint | None = None, report: Report = silent
@@ -101,14 +106,14 @@ class AsyncInstallation:
 
         ``checkpoint``, or its file, shows also a log that was shortened or written anew as a whole.
         """
-        return await self._audit.verify(self.caller, {"from_position": from_position}, checkpoint, report)
+        return await self._audit.verify(await self.caller(), {"from_position": from_position}, checkpoint, report)
 
     async def checkpoint(self) -> Checkpoint:
         """What the log says now; ``write`` it to a file, and keep that elsewhere."""
-        return await self._audit.checkpoint(self.caller)
+        return await self._audit.checkpoint(await self.caller())
 
-    def _rebuilder(self, name: str) -> Rebuilder:
-        self.caller.require("installation:admin")
+    async def _rebuilder(self, name: str) -> Rebuilder:
+        (await self.caller()).require("installation:admin")
         engine = self.engine
         return Rebuilder(engine.database, engine.log, engine.tail, self._projection(name), grace=engine.grace)
 

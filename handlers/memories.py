@@ -113,6 +113,7 @@ class MemoryCommands:
                 producer=caller.producer,
                 trust=caller.trust,
                 refuted_memory=holders.refuted,
+                ttl_days=(await self._engine.tenants.get(caller.tenant)).policy.ttl_days,
             )
             if holders.content not in (None, before.id) and not await self._expired(
                 caller.tenant, holders.content
@@ -171,7 +172,7 @@ class MemoryCommands:
         """A person lets a quarantined memory in (F09)."""
         caller.require("memory:review")
         caller.require_person("releases a quarantined memory")
-        return await self._ending(caller, parse(c.Release, arguments), retry)
+        return await self._end(caller, parse(c.Release, arguments), retry)
 
     async def pin(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
         """Protect a memory from every proposal but conflict, or stop protecting it."""
@@ -242,6 +243,7 @@ class MemoryCommands:
                 trust=caller.trust,
                 earlier=ended,
                 refuted_memory=holders.refuted,
+                ttl_days=(await self._engine.tenants.get(caller.tenant)).policy.ttl_days,
             )
             return _Plan(
                 subject=memory_id,
@@ -254,6 +256,9 @@ class MemoryCommands:
 
     async def _ending(self, caller: Caller, command: c.EndingCommand, retry: Retry) -> Written:
         caller.require("memory:write")
+        return await self._end(caller, command, retry)
+
+    async def _end(self, caller: Caller, command: c.EndingCommand, retry: Retry) -> Written:
 
         async def decide(state: Memory) -> list[Event]:
             return rules.decide(state, command)

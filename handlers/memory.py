@@ -4,6 +4,7 @@ Every write's position is remembered, and every read waits for it: you always re
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Unpack
 
@@ -26,6 +27,7 @@ from .arguments import (
     topic_of,
 )
 from .caller import Caller
+from .credentials import Credential
 from .engine import Engine
 from .event_log import EventLog
 from .explaining import Explaining
@@ -33,8 +35,10 @@ from .forgetting.requesting import Passes
 from .forgetting.settings import PassSettings
 from .installation import AsyncInstallation
 from .memories import MemoryCommands, Retry
+from .policies import Policies
 from .reading import Reading
 from .reviewing import Reviewing
+from .tenancy_doors import AsyncTenants, AsyncTokens
 from .views import (
     Chain,
     Decided,
@@ -44,10 +48,12 @@ from .views import (
     MemoryPage,
     MemoryView,
     PassView,
+    PolicyReport,
     ProposalDetail,
     ProposalPage,
     SearchResult,
     SettingsView,
+    WhoIsThis,
     Written,
 )
 
@@ -66,14 +72,17 @@ class AsyncMemory(AsyncInstallation):
     def __init__(
         self,
         engine: Engine,
-        caller: Caller,
+        whose: Caller | Credential,
         passes: PassSettings,
         close: Close | None = None,
         *,
         broker: BrokerSettings | None = None,
         position: int = 0,
     ) -> None:
-        super().__init__(engine, caller, broker)
+        super().__init__(engine, whose, broker)
+        self.tenants = AsyncTenants(engine, self.caller)
+        self.tokens = AsyncTokens(engine, self.caller)
+        self._policies = Policies(engine)
         self._commands = MemoryCommands(engine)
         self._reading = Reading(engine)
         self._reviewing = Reviewing(engine, self._commands)
@@ -96,6 +105,17 @@ class AsyncMemory(AsyncInstallation):
             close, self._close = self._close, None
             await close()
 
+    async def whoami(self) -> WhoIsThis:
+        """What this memory's credential stands for. Raises `InvalidCredential` once it is no longer valid."""
+        caller = await self.caller()
+        names = await self.engine.directory.names(caller.tenant, [caller.actor.id])
+        name = names.get(caller.actor.id)
+        return WhoIsThis(
+            tenant=caller.tenant,
+            actor=caller.actor.kind if name is None else f"{caller.actor.kind}:{name}",
+            permissions=tuple(sorted(caller.permissions)),
+        )
+
     async def remember(self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]) -> Written:
         """Write a memory; the topic is taken from the content where none is given.
 
@@ -104,14 +124,14 @@ class AsyncMemory(AsyncInstallation):
         """
         arguments: dict[str, Any] = {**fields, "content": content}
         arguments.setdefault("topic", topic_of(content))
-        return self._noted(await self._commands.remember(self.caller, arguments, Retry(key)))
+        return self._noted(await self._commands.remember(await self.caller(), arguments, Retry(key)))
 
     async def revise(
         self, memory_id: AnyId, content: str, *, key: str | None = None, **fields: Unpack[ReviseFields]
     ) -> Written:
         """Write the successor of a memory; what is left out is taken from the predecessor."""
         arguments = {**fields, "memory_id": memory_id, "content": content}
-        return self._noted(await self._commands.revise(self.caller, arguments, Retry(key)))
+        return self._noted(await self._commands.revise(await self.caller(), arguments, Retry(key)))
 
     async def move(
         self,
@@ -133,11 +153,13 @@ class AsyncMemory(AsyncInstallation):
             "tags": tags,
             "expected_version": expected_version,
         }
-        return self._noted(await self._commands.move(self.caller, arguments, Retry(key)))
+        return self._noted(await self._commands.move(await self.caller(), arguments, Retry(key)))
 
     async def reaffirm(self, memory_id: AnyId, *, key: str | None = None) -> Written:
         """Say that a memory still holds."""
-        return self._noted(await self._commands.reaffirm(self.caller, {"memory_id": memory_id}, Retry(key)))
+        return self._noted(
+            await self._commands.reaffirm(await self.caller(), {"memory_id": memory_id}, Retry(key))
+        )
 
     async def archive(
         self,
@@ -149,38 +171,38 @@ class AsyncMemory(AsyncInstallation):
     ) -> Written:
         """Put a memory away. It stays readable, and its text may be remembered again."""
         arguments = {"memory_id": memory_id, "reason": reason, "expected_version": expected_version}
-        return self._noted(await self._commands.archive(self.caller, arguments, Retry(key)))
+        return self._noted(await self._commands.archive(await self.caller(), arguments, Retry(key)))
 
     async def restore(self, memory_id: AnyId, *, reason: str | None = None, key: str | None = None) -> Written:
         """Undo archive and suppress."""
         arguments = {"memory_id": memory_id, "reason": reason}
-        return self._noted(await self._commands.restore(self.caller, arguments, Retry(key)))
+        return self._noted(await self._commands.restore(await self.caller(), arguments, Retry(key)))
 
     async def refute(self, memory_id: AnyId, *, reason: str | None = None, key: str | None = None) -> Written:
         """Say that a memory was never true; its text comes back only into quarantine."""
         arguments = {"memory_id": memory_id, "reason": reason}
-        return self._noted(await self._commands.refute(self.caller, arguments, Retry(key)))
+        return self._noted(await self._commands.refute(await self.caller(), arguments, Retry(key)))
 
     async def release(self, memory_id: AnyId, *, reason: str, key: str | None = None) -> Written:
         """Let a quarantined memory in after all."""
         arguments = {"memory_id": memory_id, "reason": reason}
-        return self._noted(await self._commands.release(self.caller, arguments, Retry(key)))
+        return self._noted(await self._commands.release(await self.caller(), arguments, Retry(key)))
 
     async def pin(self, memory_id: AnyId, *, pinned: bool = True, key: str | None = None) -> Written:
         """Protect a memory from every proposal but conflict, or stop protecting it."""
         arguments = {"memory_id": memory_id, "pinned": pinned}
-        return self._noted(await self._commands.pin(self.caller, arguments, Retry(key)))
+        return self._noted(await self._commands.pin(await self.caller(), arguments, Retry(key)))
 
     async def verify(self, memory_id: AnyId, *, key: str | None = None) -> Written:
         """Record that a memory was confirmed."""
-        return self._noted(await self._commands.verify(self.caller, {"memory_id": memory_id}, Retry(key)))
+        return self._noted(await self._commands.verify(await self.caller(), {"memory_id": memory_id}, Retry(key)))
 
     async def search(self, query: str, *, limit: int = 5, **filters: Unpack[FilterFields]) -> SearchResult:
         """The best matches; superseded memories come last and flagged, or not at all with ``current=True``.
 
         ``known_at`` searches what was on record then, ``valid_at`` what held then.
         """
-        return await self._reading.search(self.caller, self._dated(filters, query=query, limit=limit))
+        return await self._reading.search(await self.caller(), self._dated(filters, query=query, limit=limit))
 
     async def get(self, memory_id: AnyId, **times: Unpack[TimeFields]) -> MemoryView:
         """One memory of any status, as it was at ``known_at``, and if it held at ``valid_at``."""
@@ -189,51 +211,58 @@ class AsyncMemory(AsyncInstallation):
 
     async def get_many(self, ids: Sequence[AnyId], **times: Unpack[TimeFields]) -> tuple[MemoryView, ...]:
         """Up to 20 memories, in the order asked."""
-        return await self._reading.get(self.caller, self._dated(times, ids=ids))
+        return await self._reading.get(await self.caller(), self._dated(times, ids=ids))
 
     async def list(
         self, *, limit: int = 25, cursor: str | None = None, **filters: Unpack[FilterFields]
     ) -> MemoryPage:
         """A page of memories, newest first; ``known_at`` and ``valid_at`` as in `search`."""
-        return await self._reading.list(self.caller, self._dated(filters, limit=limit, cursor=cursor))
+        return await self._reading.list(await self.caller(), self._dated(filters, limit=limit, cursor=cursor))
 
     async def history(self, memory_id: AnyId, **times: Unpack[KnownFields]) -> History:
         """Everything that happened to a memory, with actors and causes; up to ``known_at`` where it is given."""
-        return await self._reading.history(self.caller, self._dated(times, memory_id=memory_id))
+        return await self._reading.history(await self.caller(), self._dated(times, memory_id=memory_id))
 
     async def events(self, **query: Unpack[EventFields]) -> EventPage:
         """A page of the log itself, in order: every event of this tenant, opened."""
-        return await self._event_log.page(self.caller, query)
+        return await self._event_log.page(await self.caller(), query)
 
-    def tail(self, **query: Unpack[TailFields]) -> AsyncGenerator[EventView]:
+    async def tail(self, **query: Unpack[TailFields]) -> AsyncGenerator[EventView]:
         """Events as they are committed, from ``from_position`` on or only new ones; close it when done."""
-        return self._event_log.tail(self.caller, query)
+        async with contextlib.aclosing(self._event_log.tail(await self.caller(), query)) as events:
+            async for event in events:
+                # The credential may have been revoked while nothing came.
+                await self.caller()
+                yield event
 
-    def replay(self, to: AnyInstant | int, *, report: Report = silent) -> AsyncGenerator[MemoryView]:
+    async def replay(self, to: AnyInstant | int, *, report: Report = silent) -> AsyncGenerator[MemoryView]:
         """Every memory as the log up to ``to`` makes it, folded from the events and not read from a read model."""
-        return self._replaying.memories(self.caller, {"to": to}, report)
+        async with contextlib.aclosing(self._replaying.memories(await self.caller(), {"to": to}, report)) as found:
+            async for memory in found:
+                await self.caller()
+                yield memory
 
     async def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
         """A page of the review queue. Listing changes nothing."""
-        return await self._reviewing.list(self.caller, self._dated(query))
+        return await self._reviewing.list(await self.caller(), self._dated(query))
 
     async def proposal(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> ProposalDetail:
         """One proposal with both memories."""
-        return await self._reviewing.show(self.caller, self._dated(waiting, proposal_id=proposal_id))
+        return await self._reviewing.show(await self.caller(), self._dated(waiting, proposal_id=proposal_id))
 
     async def accept(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
         """Agree to a proposal: its effect happens now, against the versions the proposal saw."""
         arguments = {"proposal_id": proposal_id, "comment": comment, "key": key}
-        return self._decided(await self._reviewing.accept(self.caller, arguments))
+        return self._decided(await self._reviewing.accept(await self.caller(), arguments))
 
     async def reject(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
         """Decline a proposal: nothing changes, and the question rests until the memory's freshness moves."""
         arguments = {"proposal_id": proposal_id, "comment": comment, "key": key}
-        return self._decided(await self._reviewing.reject(self.caller, arguments))
+        return self._decided(await self._reviewing.reject(await self.caller(), arguments))
 
     async def explain(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> Chain:
         """The causal chain of a proposal: pass, candidates, verdict, proposal, decision, effect."""
-        return await self._explaining.chain(self.caller, self._dated(waiting, proposal_id=proposal_id))
+        return await self._explaining.chain(await self.caller(), self._dated(waiting, proposal_id=proposal_id))
 
     async def run_pass(self, *, wait_seconds: float | None = None, key: str | None = None) -> PassView:
         """Ask for a forgetting pass; with ``wait_seconds``, return when it is finished.
@@ -242,7 +271,7 @@ class AsyncMemory(AsyncInstallation):
         """
         if wait_seconds is not None:
             _check_seconds("wait_seconds", wait_seconds)
-        asked = await self._passes.request(self.caller, {"key": key})
+        asked = await self._passes.request(await self.caller(), {"key": key})
         return asked if wait_seconds is None else await self.wait_for_pass(asked.id, wait_seconds)
 
     async def wait_for_pass(self, pass_id: AnyId, seconds: float) -> PassView:
@@ -251,7 +280,7 @@ class AsyncMemory(AsyncInstallation):
         _check_seconds("seconds", seconds)
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
-            if await self._passes.ended(self.caller, {"pass_id": pass_id}):
+            if await self._passes.ended(await self.caller(), {"pass_id": pass_id}):
                 self.position = max(self.position, await self.engine.log.head())
                 return await self.show_pass(pass_id)
             if asyncio.get_running_loop().time() > deadline:
@@ -265,36 +294,47 @@ class AsyncMemory(AsyncInstallation):
 
     async def show_pass(self, pass_id: AnyId) -> PassView:
         """One pass as it stands."""
-        return await self._passes.show(self.caller, {"pass_id": pass_id})
+        return await self._passes.show(await self.caller(), {"pass_id": pass_id})
 
     async def settings(self) -> SettingsView:
         """The tenant's settings."""
-        state = await self.engine.tenants.get(self.caller.tenant, fresh=True)
+        caller = await self.caller()
+        caller.require("memory:read")
+        return await self._settings(caller)
+
+    async def _settings(self, caller: Caller) -> SettingsView:
+        state = await self.engine.tenants.get(caller.tenant, fresh=True)
         return SettingsView(
             tenant=state.id,
             judgment=state.judgment,
-            policy=state.policy.model_dump(mode="json"),
+            policy=await self._policies.shown(state),
             policy_version=state.policy_version,
             position=self.position,
         )
 
     async def set_judgment(self, enabled: bool) -> SettingsView:
         """Allow or forbid judging; off by default, and recorded (settlement 13)."""
-        self.caller.require("tenant:admin")
+        caller = await self.caller()
+        caller.require("tenant:admin")
         if not isinstance(enabled, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
             raise InvalidInput("enabled", "must be true or false")
-        _, position = await self.engine.tenants.set_judgment(self.caller.tenant, enabled, self.caller.actor)
+        _, position = await self.engine.tenants.set_judgment(caller.tenant, enabled, caller.actor)
         self.position = max(self.position, position)
-        return await self.settings()
+        return await self._settings(caller)
 
     async def set_policy(self, changes: Mapping[str, Any]) -> SettingsView:
         """Put a changed forgetting policy in force; what is not named stays."""
-        self.caller.require("tenant:admin")
+        caller = await self.caller()
+        caller.require("tenant:admin")
         if not isinstance(changes, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - as above
             raise InvalidInput("changes", "must be settings and their values")
-        _, position = await self.engine.tenants.set_policy(self.caller.tenant, changes, self.caller.actor)
+        position = await self._policies.change(caller, changes)
         self.position = max(self.position, position)
-        return await self.settings()
+        return await self._settings(caller)
+
+    async def policy_report(self) -> PolicyReport:
+        """The forgetting policy, the answers it still owes, and how the store grows under it."""
+        return await self._policies.report(await self.caller())
 
     def _dated(self, given: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
         """The arguments of a read, which waits for this memory's own writes unless it looks at the past.

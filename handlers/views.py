@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ..domain.fields import Status
 
@@ -336,6 +336,94 @@ class PassView(View):
     failed_because: str | None = None
     floor: float | None = None
     embedding_model: str | None = None
+
+
+class TenantView(View):
+    """One tenant."""
+
+    id: UUID
+    name: str
+    created_at: datetime
+    judgment: bool
+    policy_version: int
+    unanswered: tuple[str, ...]
+    """Answers that its forgetting policy still owes."""
+
+
+class TenantPage(View):
+    """A page of tenants."""
+
+    tenants: tuple[TenantView, ...]
+    next_cursor: UUID | None = None
+
+
+class TokenView(View):
+    """One token; never its secret."""
+
+    id: UUID
+    actor: str
+    permissions: tuple[str, ...]
+    status: Literal["active", "rotated", "expired", "revoked"]
+    issued_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    successor: UUID | None = None
+
+
+class TokenPage(View):
+    """A page of tokens."""
+
+    tokens: tuple[TokenView, ...]
+    next_cursor: UUID | None = None
+
+
+class IssuedToken(View):
+    """A token's text, which is told this once, and the token."""
+
+    text: str = Field(repr=False)
+    token: TokenView
+
+
+class WhoIsThis(View):
+    """What a credential stands for."""
+
+    tenant: UUID
+    actor: str
+    permissions: tuple[str, ...]
+
+
+class StockView(View):
+    """How much a store holds."""
+
+    items: float
+    kb: float
+
+
+class CapView(View):
+    """A ceiling and the day it is reached; None for never."""
+
+    items: float
+    day: int | None
+
+
+class PolicyReport(View):
+    """A tenant's forgetting policy, what it leaves open, and how the store grows under it."""
+
+    policy: dict[str, Any]
+    policy_version: int
+    unanswered: dict[str, tuple[str, ...]]
+    """Fields to state, by the answer they belong to."""
+    figures: Literal["stated", "measured", "none"]
+    """Whether the growth is of what the policy states or of what was written; none where nothing was."""
+    writes_per_day: float | None = None
+    average_kb: float | None = None
+    growth: dict[int, StockView] = {}
+    """Items and KB by day; caps are not applied."""
+    steady: StockView | None = None
+    caps: dict[str, CapView] = {}
+    live_memories: int
+    """How many live memories there are now."""
+    notes: tuple[str, ...] = ()
 
 
 class SettingsView(View):

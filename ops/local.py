@@ -9,20 +9,21 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Self
-from uuid import UUID
 
 import psycopg
 
 from ..domain import stated
-from ..domain.errors import InvalidInput
 from ..domain.thresholds import Thresholds
 from ..handlers.blocking import BlockingMemory
-from ..handlers.caller import Caller
+from ..handlers.caller import Caller, actor_of
+from ..handlers.credentials import Credential, Credentials
 from ..handlers.engine import Clock, Engine, open_engine, utc_now
 from ..handlers.forgetting.settings import PassSettings
 from ..handlers.judges import open_judge
 from ..handlers.judges.thresholds import thresholds_for
+from ..handlers.jwt_verifier import JwtVerifier
 from ..handlers.memory import AsyncMemory as AsyncDoor
+from ..handlers.tenancy import Tenancy
 from ..handlers.workers import ALL_ROLES, Role, Workers
 from ..projections.embedders import open_embedder
 from ..projections.embedders.floors import floor_for
@@ -32,10 +33,7 @@ from ..streams.database import session_options
 from ..streams.payloads import Actor
 from .master_keys import open_keyring
 from .migrations import check_logins, migrate
-from .settings import Settings
-
-INSTALLATION = UUID(int=0)
-"""Owner of what belongs to no tenant: the names of the tenants themselves."""
+from .settings import DEFAULT_TENANT, Settings
 
 
 class AsyncMemory(AsyncDoor):
@@ -102,7 +100,7 @@ async def open_memory(
         stack.push_async_callback(engine.close)
         if ensure:
             await ensure_tables(engine.database, engine.projections)
-        caller = await open_caller(engine, settings)
+        whose = await open_credential(engine, settings)
         passes = open_pass_settings(settings, engine)
         stack.push_async_callback(passes.judge.close)
         broker = BrokerSettings(broker_url, settings.broker_prefix)
@@ -111,18 +109,32 @@ async def open_memory(
         await workers.open()
         # Whatever any process wrote before this moment is in the first read.
         written = await engine.log.head()
-        return AsyncDoor(engine, caller, passes, stack.pop_all().aclose, broker=broker, position=written)
+        return AsyncDoor(engine, whose, passes, stack.pop_all().aclose, broker=broker, position=written)
+
+
+async def open_credential(engine: Engine, settings: Settings) -> Caller | Credential:
+    """Who this process works for: the bearer of a token, or the operator. Raises `InvalidCredential`."""
+    text = settings.credential()
+    if text is None:
+        return await open_caller(engine, settings)
+    issuer = settings.jwt()
+    credentials = Credentials(engine, None if issuer is None else JwtVerifier(engine, issuer))
+    await credentials.caller(text)
+    return Credential(credentials, text)
 
 
 async def open_caller(engine: Engine, settings: Settings) -> Caller:
-    """The tenant and actor the settings name, made at first use."""
-    kind, _, name = settings.actor.partition(":")
-    if kind not in ("person", "agent", "importer") or not name.strip():
-        raise InvalidInput("actor", "must be person:NAME, agent:NAME or importer:NAME", "See LETHELOG_ACTOR")
-    tenant = await engine.directory.register(INSTALLATION, "tenant", settings.tenant)
-    actor = Actor(kind, await engine.directory.register(tenant, "actor", name.strip()))
-    await engine.tenants.ensure(tenant, actor)
-    return Caller(tenant, actor)
+    """The tenant and actor the settings name. Only the default tenant is made by being named.
+
+    Raises `NotFound` for a tenant that was never made, and makes nothing then.
+    """
+    kind, name = actor_of(settings.actor)
+    tenancy = Tenancy(engine)
+    if settings.tenant == DEFAULT_TENANT:
+        tenant = await tenancy.begin(DEFAULT_TENANT, kind, name)
+    else:
+        tenant = await tenancy.by_name(settings.tenant)
+    return Caller(tenant.id, Actor(kind, await engine.directory.register(tenant.id, "actor", name)))
 
 
 def open_pass_settings(settings: Settings, engine: Engine) -> PassSettings:

@@ -18,8 +18,13 @@ from pydantic_settings import (
 
 from ..domain.errors import Misconfigured
 from ..handlers.judges import SystemOneSettings
+from ..handlers.jwt_settings import JwtSettings, jwt_settings
+from ..handlers.tenant_names import TenantName
 from ..projections.embedders import default_embedder
 from .folders import default_data_dir
+
+DEFAULT_TENANT = "default"
+"""The tenant that comes with the first open."""
 
 
 class Settings(BaseSettings):
@@ -54,10 +59,37 @@ class Settings(BaseSettings):
     """The same in a variable instead: base64 of 32 bytes, several separated by commas, newest first."""
     master_key_command: SecretStr | None = None
     """The same as the output of a command, for a key management service."""
-    tenant: str = "default"
-    """Which tenant this process works for."""
+    tenant: TenantName = DEFAULT_TENANT
+    """Which tenant this process works for; all but the default one are made by ``lethelog tenant create``."""
+    token: SecretStr | None = None
+    """A token or JWT that says which tenant, which actor and what it may do, in place of LETHELOG_TENANT and
+    LETHELOG_ACTOR."""
+    token_file: Path | None = None
+    """The same in a file of mode 0600 instead."""
     actor: str = Field(default_factory=lambda: f"person:{_user()}")
     """Who acts: ``person:NAME`` or ``agent:NAME``."""
+
+    jwt_issuer: str | None = None
+    """Take JWTs of this issuer (``iss``) where a token is asked for; the next two are needed then."""
+    jwt_audience: str | None = None
+    """The audience (``aud``) they must be for."""
+    jwt_jwks: str | None = None
+    """The issuer's public keys: an https URL, or a file."""
+    jwt_algorithms: str = "RS256,ES256,EdDSA"
+    """Algorithms that are taken, separated by commas; never ``none`` or one with a shared secret."""
+    jwt_leeway: float = 30.0
+    """Seconds that clocks may differ by."""
+    jwt_tenant_claim: str = "tenant"
+    """The claim that names the tenant."""
+    jwt_scopes_claim: str = "scope"
+    """The claim with the permissions, as text with blanks between them or as a list; others than ours are passed
+    over."""
+    jwt_actor_claim: str = "sub"
+    """The claim that names the actor."""
+    jwt_actor_kind: Literal["person", "agent", "importer"] = "person"
+    """What kind of actor JWTs are for."""
+    jwt_actor_kind_claim: str | None = None
+    """A claim that says so of each JWT instead."""
 
     embedder: str = Field(default_factory=default_embedder)
     """``wordllama``, ``minilm``, ``fastembed[:MODEL]`` or ``openai``."""
@@ -147,7 +179,7 @@ class Settings(BaseSettings):
                 f"LETHELOG_{name.upper()}: {first['msg']}", setting=f"LETHELOG_{name.upper()}"
             ) from None
 
-    @field_validator("data_dir", "master_key_file", "judge_thresholds")
+    @field_validator("data_dir", "master_key_file", "token_file", "judge_thresholds")
     @classmethod
     def _expand(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser()
@@ -156,6 +188,44 @@ class Settings(BaseSettings):
     def key_file(self) -> Path:
         """Where the master key is."""
         return self.master_key_file or self.data_dir / "secrets" / "master.key"
+
+    def credential(self) -> str | None:
+        """The token this process shows, or None where it is the operator's. Raises `Misconfigured`."""
+        if self.token is None and self.token_file is None:
+            return None
+        if self.token is not None and self.token_file is not None:
+            raise Misconfigured("LETHELOG_TOKEN and LETHELOG_TOKEN_FILE are both set; leave one out")
+        for name in ("tenant", "actor"):
+            if name in self.model_fields_set:
+                variable = f"LETHELOG_{name.upper()}"
+                raise Misconfigured(
+                    f"{variable} (or --{name}) is set beside a token, which says that itself; leave it out",
+                    setting=variable,
+                )
+        return self.token.get_secret_value() if self.token is not None else _secret_in(self.token_file)
+
+    def of_installation(self) -> Self:
+        """For what belongs to no tenant: the same settings, whichever tenant they name."""
+        if self.token is not None or self.token_file is not None:
+            return self
+        return self.model_copy(update={"tenant": DEFAULT_TENANT})
+
+    def jwt(self) -> JwtSettings | None:
+        """Which JWTs are taken, or None where none are. Raises `Misconfigured`."""
+        if self.jwt_issuer is None and self.jwt_audience is None and self.jwt_jwks is None:
+            return None
+        return jwt_settings(
+            issuer=self.jwt_issuer,
+            audience=self.jwt_audience,
+            jwks=self.jwt_jwks,
+            algorithms=tuple(part.strip() for part in self.jwt_algorithms.split(",") if part.strip()),
+            leeway=self.jwt_leeway,
+            tenant_claim=self.jwt_tenant_claim,
+            scopes_claim=self.jwt_scopes_claim,
+            actor_claim=self.jwt_actor_claim,
+            actor_kind=self.jwt_actor_kind,
+            actor_kind_claim=self.jwt_actor_kind_claim,
+        )
 
     def systemone(self) -> SystemOneSettings | None:
         """Settings of the System One judge, or None where it is not the one chosen."""
@@ -194,6 +264,18 @@ class Settings(BaseSettings):
             "dimensions": self.embedder_dimensions,
         }
         return {name: value for name, value in options.items() if value is not None}
+
+
+def _secret_in(file: Path | None) -> str:
+    assert file is not None
+    try:
+        if file.stat().st_mode & 0o077:
+            raise Misconfigured(f"others may read the token in {file}; run: chmod 600 {file}")
+        return file.read_text().strip()
+    except (OSError, ValueError):
+        raise Misconfigured(
+            f"LETHELOG_TOKEN_FILE names {file}, which cannot be read", setting="LETHELOG_TOKEN_FILE"
+        ) from None
 
 
 def _user() -> str:

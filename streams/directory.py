@@ -13,6 +13,8 @@ from .database import Doors
 from .vault import Vault
 
 NameKind = Literal["tenant", "project", "user", "agent", "run", "session", "subject", "actor"]
+INSTALLATION = UUID(int=0)
+"""Owner of what belongs to no tenant: the names of the tenants themselves."""
 PERSON_KINDS: tuple[NameKind, ...] = ("user", "subject")
 CACHE_LIMIT = 50_000
 
@@ -90,6 +92,20 @@ class Directory:
                 self._remember((tenant, kind, name), one, turn)
                 found[one] = name
         return found
+
+    async def page(self, tenant: UUID, kind: NameKind, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
+        """Ids and names of one kind, in the order of their ids."""
+        sealing_key = await self._vault.purpose_key(tenant, "directory-name")
+        async with self._database.connection() as connection:
+            cursor = await connection.execute(
+                "select id, sealed from lethelog.directory "
+                "where tenant = %s and kind = %s and id > %s order by id limit %s",
+                (tenant, _space(kind), after or UUID(int=0), limit),
+            )
+            return [
+                (one, sealing.unseal(sealing_key, sealed, tenant.bytes + one.bytes).decode())
+                for one, sealed in await cursor.fetchall()
+            ]
 
     async def _digest(self, tenant: UUID, kind: NameKind, name: str) -> bytes:
         key = await self._vault.purpose_key(tenant, "directory-lookup")

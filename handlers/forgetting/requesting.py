@@ -84,7 +84,8 @@ class Passes:
             )
         if not isinstance(outcome, Appended | Repeated):
             raise KeyReused("this command key was used for another command; use a new key for a new command")
-        return await self.show(caller, {"pass_id": outcome.subject if isinstance(outcome, Repeated) else pass_id})
+        requested = outcome.subject if isinstance(outcome, Repeated) else pass_id
+        return view_of(await load_pass(self._engine.log, caller.tenant, requested))
 
     async def show(self, caller: Caller, arguments: Mapping[str, Any]) -> PassView:
         """One pass as it stands. Raises `NotFound` or `WrongKind`."""

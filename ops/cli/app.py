@@ -13,12 +13,15 @@ from . import (
     event_log,
     parked,
     passes,
+    policies,
     proposals,
     reading,
     replaying,
     review,
     servers,
     settings,
+    tenants,
+    tokens,
     vaulting,
     views,
     writing,
@@ -71,6 +74,14 @@ def lethelog(
         str | None,
         typer.Option("--actor", metavar="KIND:NAME", help="Who acts: person:ada, agent:planner (LETHELOG_ACTOR)."),
     ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            help="Act with the token in this file (LETHELOG_TOKEN_FILE); it says whose memories and who acts.",
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -78,6 +89,7 @@ def lethelog(
     """Everything that stands before the verb."""
     session = context.ensure_object(Session)
     session.data_dir, session.tenant, session.actor = data_dir, tenant, actor
+    session.token_file = token_file
 
 
 writing.register(app)
@@ -92,6 +104,9 @@ replaying.register(app)
 auditing.register(app)
 vaulting.register(app)
 settings.register(app)
+policies.register(app)
+tenants.register(app)
+tokens.register(app)
 doctoring.register(app)
 parked.register(app)
 demo.register(app)

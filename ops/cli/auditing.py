@@ -50,7 +50,7 @@ def verify(
 ) -> None:
     """Recompute the hash chain over every stored byte. Exit 1 where something does not fit, and say where."""
     session = Session.of(context, json_only)
-    with session.open() as memory, session.printer.progress("verifying") as report:
+    with session.installation() as memory, session.printer.progress("verifying") as report:
         found = memory.verify_log(from_position=from_position, checkpoint=checkpoint, report=report)
     printer = session.printer
     if printer.json_only:
@@ -76,7 +76,7 @@ def checkpoint(
 ) -> None:
     """Write down what the log says now. Kept outside the database, it shows later that nothing before changed."""
     session = Session.of(context, json_only)
-    with session.open() as memory, writing(file, overwrite=overwrite, note=session.printer.note) as out:
+    with session.installation() as memory, writing(file, overwrite=overwrite, note=session.printer.note) as out:
         made = memory.checkpoint()
         out.write(made.to_json())
     printer = session.printer

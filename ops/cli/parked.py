@@ -57,7 +57,7 @@ def list_parked(
     """
     session = Session.of(context, json_only)
     query = fields(consumer=consumer, read_model=read_model, limit=limit, cursor=cursor)
-    with session.open() as memory:
+    with session.installation() as memory:
         page = memory.dropped(**query) if dropped else memory.parked(**query)
     columns = (*_COLUMNS, "reason", "dropped_at") if dropped else _COLUMNS
     session.printer.answer(
@@ -84,7 +84,7 @@ def retry(
     """
     session = Session.of(context, json_only)
     printer = session.printer
-    with session.open() as memory, printer.progress("trying again") as report:
+    with session.installation() as memory, printer.progress("trying again") as report:
         done = memory.retry_parked(consumer=consumer, read_model=read_model, sequence=sequence, report=report)
     if printer.json_only:
         printer.document(done)
@@ -110,7 +110,7 @@ def drop(
     What waits behind it stays parked until it is tried again.
     """
     session = Session.of(context, json_only)
-    with session.open() as memory:
+    with session.installation() as memory:
         found = memory.drop_parked(which, reason=reason)
     session.printer.answer(
         {"dropped": found.model_dump(mode="json")}, Text.assemble(Text("dropped", "green"), f" {found.id}")

@@ -130,7 +130,7 @@ async def _until_finished(memory: "Memory", pass_id: Any, seconds: float, report
     from ...handlers.forgetting.pass_log import load_pass, which_exist
 
     door = memory.asyncio
-    tenant, log = door.caller.tenant, door.engine.log
+    tenant, log = (await door.caller()).tenant, door.engine.log
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while True:
@@ -158,9 +158,11 @@ async def _scheduled(session: Session, memory: "Memory") -> Any:
     from ..local import open_pass_settings
 
     door = memory.asyncio
+    caller = await door.caller()
+    caller.require("memory:write")
     settings = open_pass_settings(session.settings, door.engine)
     try:
-        return await Passes(door.engine, settings).request_scheduled(door.caller.tenant, door.engine.clock())
+        return await Passes(door.engine, settings).request_scheduled(caller.tenant, door.engine.clock())
     finally:
         await settings.judge.close()
 

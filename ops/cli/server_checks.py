@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...domain.errors import LethelogError
+from ..settings import DEFAULT_TENANT
 from .broker_checks import check_broker
 from .checks import MUCH_LAG, Check
 from .output import counted
@@ -241,6 +242,15 @@ def _rebuild(one: "Rebuild") -> Check:
     return Check(f"rebuild of {one.name}", "warning", f"was broken off at {one.position}", fix)
 
 
+def _unmade(settings: "Settings") -> Check:
+    if settings.token is not None or settings.token_file is not None:
+        return Check("tenant", "idle", "is that of the token; see: lethelog token check")
+    if settings.tenant == DEFAULT_TENANT:
+        return Check("tenant", "idle", f"{settings.tenant} is made at first use")
+    fix = "See: lethelog tenant list; to make it: lethelog tenant create NAME"
+    return Check("tenant", "warning", f"there is no tenant {settings.tenant}", fix)
+
+
 async def _tenant(settings: "Settings", database: "Database", standing: Standing) -> AsyncGenerator[Check]:
     """Whether this tenant may be judged, and what waits for its reviewers."""
     from ...handlers.tenants import Tenants
@@ -253,7 +263,7 @@ async def _tenant(settings: "Settings", database: "Database", standing: Standing
     except LethelogError:
         return  # the master key; it has a check of its own
     if tenant is None:
-        yield Check("tenant", "idle", f"{settings.tenant} is made at first use")
+        yield _unmade(settings)
         return
     log = Log(database, Vault(database, load_keyring(settings)))
     state = await Tenants(log).get(tenant, fresh=True)

@@ -55,7 +55,8 @@ async def running_roles(
     from ..local import open_memory, open_pass_settings
 
     async with AsyncExitStack() as stack:
-        door = await stack.enter_async_context(await open_memory(settings, ()))
+        door = await stack.enter_async_context(await open_memory(settings.of_installation(), ()))
+        (await door.caller()).require("installation:admin")
         passes = open_pass_settings(settings, door.engine)
         stack.push_async_callback(passes.judge.close)
         broker = await asyncio.to_thread(broker_settings, settings)

@@ -36,6 +36,7 @@ class Session:
     data_dir: Path | None = None
     tenant: str | None = None
     actor: str | None = None
+    token_file: Path | None = None
     json_only: bool = False
     options: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
     """What to type for each parameter of the command that took over: ``memory_types`` is ``--type``."""
@@ -62,7 +63,9 @@ class Session:
         """Options over environment over file. Raises `Misconfigured`."""
         from ..settings import Settings
 
-        loaded = Settings.load(data_dir=self.data_dir, tenant=self.tenant, actor=self.actor)
+        loaded = Settings.load(
+            data_dir=self.data_dir, tenant=self.tenant, actor=self.actor, token_file=self.token_file
+        )
         # A worker outlives the working directory that a relative path was meant for.
         return loaded.model_copy(update={"data_dir": _absolute(loaded.data_dir)})
 
@@ -72,6 +75,15 @@ class Session:
         from ..local import Memory
 
         with Memory.open(self.settings, roles, ensure=ensure) as memory:
+            yield memory
+
+    @contextlib.contextmanager
+    def installation(self) -> "Generator[Memory]":
+        """The memory, for a verb about what all tenants share."""
+        from ..local import Memory
+
+        with Memory.open(self.settings.of_installation(), ()) as memory:
+            memory.run(memory.asyncio.caller()).require("installation:admin")
             yield memory
 
     @contextlib.contextmanager

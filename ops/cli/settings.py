@@ -6,7 +6,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from .options import add, value_of
+from .options import add
 from .output import Printer, safe
 from .session import Json, Session
 
@@ -16,15 +16,6 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(no_args_is_help=True, help="Show and change what may be judged and forgotten.")
     add(group, show, "lethelog settings show", "lethelog settings show --json")
     add(group, judgment, "lethelog settings judgment on", "lethelog settings judgment off")
-    policy = typer.Typer(no_args_is_help=True, help="The forgetting policy.")
-    add(
-        policy,
-        set_policy,
-        "lethelog settings policy set stale_window_days=60 pairs_cap=100",
-        "lethelog settings policy set floor=null",
-        name="set",
-    )
-    group.add_typer(policy, name="policy")
     app.add_typer(group, name="settings", rich_help_panel="Forget")
 
 
@@ -59,31 +50,6 @@ def judgment(
     session = Session.of(context, json_only)
     with session.open() as memory:
         document = memory.set_judgment(state == "on").model_dump(mode="json", exclude={"position"})
-    _print(session.printer, document)
-
-
-def set_policy(
-    context: typer.Context,
-    changes: Annotated[
-        list[str], typer.Argument(metavar="KEY=VALUE…", help="What to change; the rest stays.", show_default=False)
-    ],
-    json_only: Json = False,
-) -> None:
-    """Put a changed forgetting policy in force, on the record.
-
-    `lethelog settings show` lists the keys. null gives a value back to its default rule.
-    """
-    wanted: dict[str, Any] = {}
-    for one in changes:
-        name, equals, value = one.partition("=")
-        if not equals or not name.strip():
-            raise typer.BadParameter("must be KEY=VALUE, such as pairs_cap=100", param_hint="KEY=VALUE")
-        if name.strip() in wanted:
-            raise typer.BadParameter(f"gives {name.strip()} twice", param_hint="KEY=VALUE")
-        wanted[name.strip()] = value_of(value.strip())
-    session = Session.of(context, json_only)
-    with session.open() as memory:
-        document = memory.set_policy(wanted).model_dump(mode="json", exclude={"position"})
     _print(session.printer, document)
 
 

@@ -166,12 +166,13 @@ async def _queue(settings: "Settings", database: "Database") -> dict[str, int] |
 
 
 async def tenant_id(settings: "Settings", database: "Database") -> UUID | None:
-    """The tenant's opaque id, if it was ever used here and the master key is at hand."""
-    from ...streams.directory import Directory
+    """The tenant's opaque id, if it was ever made here and the master key is at hand."""
+    from ...streams.directory import INSTALLATION, Directory
     from ...streams.vault import Vault
-    from ..local import INSTALLATION
     from ..master_keys import keys_from_file, load_keyring
 
+    if settings.token is not None or settings.token_file is not None:
+        return None
     if keys_from_file(settings) and not settings.key_file.exists():
         return None
     vault = Vault(database, load_keyring(settings))

@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 def status(context: typer.Context, json_only: Json = False) -> None:
     """Show which master keys there are, by fingerprint, and how many tenants' keys each wraps."""
     session = Session.of(context, json_only)
-    with session.open() as memory:
+    with session.installation() as memory:
         _show(session, memory)
 
 
@@ -41,7 +41,7 @@ def rotate(context: typer.Context, json_only: Json = False) -> None:
     from ...streams.master_keys import read_key_file, replace_key_file
 
     session = Session.of(context, json_only)
-    with session.open() as memory:
+    with session.installation() as memory:
         path = _key_file(session)
         vault = memory.asyncio.engine.vault
 
@@ -60,7 +60,7 @@ def rewrap(context: typer.Context, json_only: Json = False) -> None:
     front, and then run this.
     """
     session = Session.of(context, json_only)
-    with session.open() as memory:
+    with session.installation() as memory:
         _rewrap(session, memory)
 
 
@@ -73,7 +73,7 @@ def retire(context: typer.Context, json_only: Json = False) -> None:
     from ...streams.master_keys import fingerprint, read_key_file, replace_key_file
 
     session = Session.of(context, json_only)
-    with session.open() as memory:
+    with session.installation() as memory:
         path = _key_file(session)
         vault = memory.asyncio.engine.vault
 

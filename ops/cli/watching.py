@@ -61,7 +61,8 @@ async def _watch(session: Session, roles: "frozenset[Role]", action: str | None,
         async with contextlib.aclosing(events):
             async for recorded in events:
                 staged = recorded.event
-                if recorded.tenant != door.caller.tenant or not isinstance(staged, ProposalStaged):
+                caller = await door.caller()
+                if recorded.tenant != caller.tenant or not isinstance(staged, ProposalStaged):
                     continue
                 if action is not None and staged.action != action:
                     continue

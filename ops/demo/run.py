@@ -207,7 +207,7 @@ class _Demo:
         async with tenant_read_models(self._memory.engine.doors, self._memory.caller.tenant) as connection:
             cursor = await connection.execute(
                 "select count(*) from review_queue where tenant = %s and pass_id = %s",
-                (self._memory.caller.tenant, pass_id),
+                ((await self._memory.caller()).tenant, pass_id),
             )
             row = await cursor.fetchone()
         return row[0] if row else 0

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from lethelog.ops import embedded
 from lethelog.ops.cli.running import run
+from lethelog.ops.local import Memory
+from lethelog.ops.settings import Settings
 from lethelog.projections.embedders import open_embedder
 
 
@@ -59,6 +61,11 @@ class Cli:
     data_dir: Path
     tenant: str = field(default_factory=lambda: f"t-{uuid.uuid4().hex[:10]}")
     actor: str = "person:ada"
+
+    def made(self) -> "Cli":
+        """The same, with its tenant made."""
+        assert self("tenant", "create", self.tenant).status == 0
+        return self
 
     def options(self) -> list[str]:
         return ["--data-dir", str(self.data_dir), "--tenant", self.tenant, "--actor", self.actor]
@@ -130,22 +137,35 @@ def cli_folder(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
     embedded.discard(data)
 
 
+@pytest.fixture(scope="session")
+def operator(cli_folder: Path) -> Generator[Memory]:
+    """A memory that stays open to make tenants with, which is quicker than a command for each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lethelog.ops.local.open_embedder", _embedder_kept_open)
+        with Memory.open(Settings.load(data_dir=cli_folder), ()) as memory:
+            yield memory
+
+
 @pytest.fixture
-def cli(cli_folder: Path) -> Cli:
+def cli(operator: Memory, cli_folder: Path) -> Cli:
     """The command line, for a tenant of the test's own."""
-    return Cli(cli_folder)
+    made = Cli(cli_folder)
+    operator.tenants.create(made.tenant)
+    return made
 
 
 @pytest.fixture
-def other_tenant(cli_folder: Path) -> Cli:
+def other_tenant(operator: Memory, cli_folder: Path) -> Cli:
     """The same servers, another tenant."""
-    return Cli(cli_folder)
+    made = Cli(cli_folder)
+    operator.tenants.create(made.tenant)
+    return made
 
 
 @pytest.fixture
-def own(cli: Cli, tmp_path: Path) -> Generator[Cli]:
-    """The command line on a data directory of the test's own, where nothing runs yet."""
-    cli.data_dir = tmp_path / "own data"
+def own(tmp_path: Path) -> Generator[Cli]:
+    """The command line on a data directory of the test's own, where nothing runs yet and no tenant was made."""
+    cli = Cli(tmp_path / "own data", "default")
     yield cli
     cli("down")
     embedded.discard(cli.data_dir)

@@ -207,11 +207,11 @@ def test_settings_are_shown_and_changed_on_the_record(cli):
     assert shown["process"]["tenant"] == cli.tenant and "key" not in json.dumps(shown)
     assert cli.json("settings", "judgment", "on")["judgment"] is True
     assert "on" in cli("settings", "show").out
-    changed = cli.json("settings", "policy", "set", "pairs_cap=7", "floor=0.5")
+    changed = cli.json("policy", "set", "pairs_cap=7", "floor=0.5")
     assert changed["policy"]["pairs_cap"] == 7 and changed["policy_version"] == 2
-    assert cli.json("settings", "policy", "set", "floor=null")["policy"]["floor"] is None
-    assert cli("settings", "policy", "set", "pears_cap=7", "--json").error["field"] == "pears_cap"
-    assert cli("settings", "policy", "set", "pairs_cap=many", "--json").error["field"] == "pairs_cap"
+    assert cli.json("policy", "set", "floor=null")["policy"]["floor"] is None
+    assert cli("policy", "set", "pears_cap=7", "--json").error["field"] == "pears_cap"
+    assert cli("policy", "set", "pairs_cap=many", "--json").error["field"] == "pairs_cap"
     assert cli.json("settings", "judgment", "off")["judgment"] is False
 
 
@@ -264,7 +264,7 @@ def test_wrong_input_names_the_field_exits_with_2_and_never_repeats_what_was_giv
         (("remember", "-starts with a dash"), "put --"),
         (("list", "--limit", "many"), "--limit"),
         (("settings", "judgment", "perhaps"), "perhaps"),
-        (("settings", "policy", "set", "pairs_cap"), "KEY=VALUE"),
+        (("policy", "set", "pairs_cap"), "KEY=VALUE"),
         (("move", str(uuid4()), "--tag", "a", "--no-tags"), "--no-tags"),
     ],
 )

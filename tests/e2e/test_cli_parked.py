@@ -51,7 +51,7 @@ async def consume(folder: Path, parks: bool, count: int) -> list[int]:
 
 
 def test_parked_messages_are_listed_tried_again_and_dropped_and_status_and_doctor_count_them(folder: Path):
-    cli = Cli(folder)
+    cli = Cli(folder).made()
     assert cli.json("parked", "list") == {"parked": [], "next": None}
     for text in (TEXT, "a second one", "a third one"):
         cli.remember(text)
@@ -117,7 +117,7 @@ def test_nothing_parked_under_a_name_is_not_found(folder: Path):
 
 
 def test_events_that_a_read_model_parked_are_listed_diagnosed_and_tried_again(folder: Path):
-    cli = Cli(folder)
+    cli = Cli(folder).made()
     one, other = cli.remember(TEXT), cli.remember("a second one")
     cli.json("list")
     # As if the read model had not been able to take what is on record of two memories.
@@ -154,7 +154,7 @@ def test_events_that_a_read_model_parked_are_listed_diagnosed_and_tried_again(fo
 def test_what_a_read_model_parked_is_applied_and_told_while_the_broker_is_down(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    cli = Cli(folder)
+    cli = Cli(folder).made()
     one = cli.remember(TEXT)
     cli.json("list")
     _sql(

@@ -18,6 +18,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory):
     """A data directory whose servers stay up for all tests of this module."""
     data = tmp_path_factory.mktemp("memory é with spaces")
     with embedded.join(data):
+        with Memory.local(data) as memory:
+            for name in "abcdefgh":
+                memory.tenants.create(name)
+            memory.tenants.create("C", allow_lookalike=True)
         yield data
     embedded.discard(data)
 

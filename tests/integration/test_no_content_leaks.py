@@ -28,9 +28,11 @@ from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evi
 from lethelog.handlers.caller import Caller
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
-from lethelog.ops.local import INSTALLATION, open_caller
+from lethelog.handlers.tenancy import Tenancy
+from lethelog.ops.local import open_caller
 from lethelog.ops.settings import Settings
 from lethelog.projections.progress import wait_for
+from lethelog.streams.directory import INSTALLATION
 from lethelog.streams.payloads import Actor
 from nats.aio.msg import Msg
 
@@ -225,6 +227,7 @@ async def own_caller(world, tmp_path: Path, canaries: Canaries) -> Caller:
     settings = Settings.load(
         data_dir=tmp_path, tenant=canaries("tenant name"), actor=f"person:{canaries('actor name')}"
     )
+    await Tenancy(world.engine).create(world.caller, {"name": settings.tenant})
     world.caller = await open_caller(world.engine, settings)
     world.clock.now = (await world.engine.tenants.get(world.caller.tenant)).created_at
     return world.caller

@@ -17,6 +17,7 @@ NAMES = (
     "pass.candidates_selected", "pass.completed", "pass.dispatched", "pass.failed", "pass.requested", "pass.started",
     "proposal.accepted", "proposal.dismissed", "proposal.rejected", "proposal.staged", "proposal.withdrawn",
     "tenant.budget_reserved", "tenant.budget_settled", "tenant.created", "tenant.judgment_opted", "tenant.policy_changed",
+    "token.issued", "token.revoked", "token.rotated",
     "verdict.recorded", "verdict.refused",
 )  # fmt: skip
 

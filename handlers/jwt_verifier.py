@@ -1,0 +1,176 @@
+"""Callers by JSON Web Token of a configured issuer (RFC 7519, RFC 8725), verified with PyJWT.
+
+Only the algorithms of public keys that the settings name are taken, whatever a token's header says: neither
+``none`` nor HMAC, so that nobody signs with a public key. Keys come from a JWKS file or URL (RFC 7517); one that
+is not known is looked for again, seldom enough that strangers cannot make this process ask all the time.
+"""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any, cast
+
+import httpx2
+import jwt
+
+from ..domain.errors import InvalidCredential, InvalidInput, Unavailable
+from ..domain.fields import Input, Name, parse
+from ..streams.payloads import Actor
+from .caller import Caller, NamedKind, known_permissions
+from .engine import Engine
+from .jwt_settings import JwtSettings
+from .tenancy import Tenancy
+from .tenant_names import TenantName
+
+KEYS_LAST_SECONDS = 300.0
+"""After this the keys are read again."""
+READ_AGAIN_SECONDS = 10.0
+"""How soon after a read an unknown key may lead to another."""
+FETCH_SECONDS = 5.0
+JWKS_BYTES = 262_144
+
+
+class JwtVerifier:
+    """Checks tokens of one issuer."""
+
+    def __init__(self, engine: Engine, settings: JwtSettings) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._keys = KeySet(settings.jwks)
+        self._tenancy = Tenancy(engine)
+
+    async def caller(self, credential: str) -> Caller:
+        """Who the token says it is. Raises `InvalidCredential`, `Unavailable` (the issuer's keys)."""
+        claims = await self._verified(credential)
+        chosen = self._settings
+        name = _text(claims, chosen.tenant_claim, "tenant")
+        try:
+            tenant = await self._tenancy.find(parse(_Tenant, {"name": name}).name)
+            actor = parse(_Actor, {"name": _text(claims, chosen.actor_claim, "actor")}).name
+        except InvalidInput:
+            raise InvalidCredential("a claim of the token is no name") from None
+        if tenant is None:
+            raise InvalidCredential("the token names no tenant of this installation")
+        kind = self._kind(claims)
+        permissions = known_permissions(_scopes(claims.get(chosen.scopes_claim)))
+        ident = await self._engine.directory.register(tenant.id, "actor", actor)
+        return Caller(tenant.id, Actor(kind, ident), permissions)
+
+    async def _verified(self, credential: str) -> dict[str, Any]:
+        try:
+            header = jwt.get_unverified_header(credential)
+        except jwt.InvalidTokenError:
+            raise InvalidCredential("the credential is neither a token of Lethelog nor a JWT") from None
+        if header.get("alg") not in self._settings.algorithms:
+            raise InvalidCredential("the token is signed by an algorithm that is not taken here")
+        key = await self._keys.find(header.get("kid"))
+        if key is None:
+            raise InvalidCredential("the token is signed with a key that the issuer does not publish")
+        try:
+            return jwt.decode(
+                credential,
+                key,
+                algorithms=list(self._settings.algorithms),
+                issuer=self._settings.issuer,
+                audience=self._settings.audience,
+                leeway=self._settings.leeway,
+                options={"require": ["exp", "iss", "aud"]},
+            )
+        except jwt.InvalidTokenError as error:
+            raise InvalidCredential(_refusal(error)) from None
+
+    def _kind(self, claims: dict[str, Any]) -> NamedKind:
+        claim = self._settings.actor_kind_claim
+        if claim is None:
+            return self._settings.actor_kind
+        kind = claims.get(claim)
+        if kind not in ("person", "agent", "importer"):
+            raise InvalidCredential("the token does not say what kind of actor it is for")
+        return kind
+
+
+class KeySet:
+    """The public keys of an issuer."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._keys: dict[str | None, jwt.PyJWK] = {}
+        self._read_at = float("-inf")
+        self._reading = asyncio.Lock()
+
+    async def find(self, kid: object) -> jwt.PyJWK | None:
+        """The key of this id; the only one there is for a token that names none."""
+        async with self._reading:
+            age = time.monotonic() - self._read_at
+            if age >= KEYS_LAST_SECONDS or (self._named(kid) is None and age >= READ_AGAIN_SECONDS):
+                await self._read()
+            return self._named(kid)
+
+    def _named(self, kid: object) -> jwt.PyJWK | None:
+        if kid is None:
+            return next(iter(self._keys.values())) if len(self._keys) == 1 else None
+        return self._keys.get(kid) if isinstance(kid, str) else None
+
+    async def _read(self) -> None:
+        try:
+            text = await (self._fetched() if "://" in self._where else asyncio.to_thread(self._of_file))
+            keys = jwt.PyJWKSet.from_dict(json.loads(text)).keys
+        except (OSError, ValueError, TypeError, AttributeError, httpx2.HTTPError, jwt.PyJWTError):
+            self._read_at = time.monotonic() - KEYS_LAST_SECONDS + READ_AGAIN_SECONDS
+            if not self._keys:
+                raise Unavailable("the keys of the JWT issuer cannot be read; see LETHELOG_JWT_JWKS") from None
+            return
+        self._keys = {one.key_id: one for one in keys if one.key_type != "oct" and one.public_key_use != "enc"}
+        self._read_at = time.monotonic()
+
+    async def _fetched(self) -> str:
+        async with httpx2.AsyncClient(timeout=FETCH_SECONDS, follow_redirects=False) as client:
+            answer = await client.get(self._where)
+            answer.raise_for_status()
+            if len(answer.content) > JWKS_BYTES:
+                raise ValueError("the key set is too large")
+            return answer.text
+
+    def _of_file(self) -> str:
+        return Path(self._where).expanduser().read_text()
+
+
+class _Tenant(Input):
+    name: TenantName
+
+
+class _Actor(Input):
+    name: Name
+
+
+def _text(claims: dict[str, Any], claim: str, what: str) -> str:
+    value = claims.get(claim)
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidCredential(f"the token does not say which {what} it is for")
+    return value
+
+
+def _scopes(given: Any) -> list[str]:
+    """OAuth's text with blanks between, or a list."""
+    if isinstance(given, str):
+        return given.split()
+    if isinstance(given, list):
+        return [one for one in cast("list[Any]", given) if isinstance(one, str)]
+    return []
+
+
+def _refusal(error: jwt.InvalidTokenError) -> str:
+    match error:
+        case jwt.ExpiredSignatureError():
+            return "the token has expired"
+        case jwt.ImmatureSignatureError():
+            return "the token is not valid yet"
+        case jwt.InvalidAudienceError():
+            return "the token is for another audience"
+        case jwt.InvalidIssuerError():
+            return "the token is of another issuer"
+        case jwt.MissingRequiredClaimError():
+            return "the token lacks one of the claims exp, iss and aud"
+        case _:
+            return "the token is not valid"

@@ -1,0 +1,134 @@
+"""Every verb of the Python door asks for its permission before anything else: without it nothing happens."""
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from lethelog.domain.errors import AccessDenied, LethelogError
+from lethelog.handlers.caller import ALL_PERMISSIONS, Caller, Permission
+from lethelog.handlers.memory import AsyncMemory
+from lethelog.handlers.tenancy_doors import AsyncTenants, AsyncTokens
+
+from .passes import ToldJudge, pass_settings
+
+ID = str(uuid4())
+NEEDS: dict[str, tuple[Permission, dict[str, Any]]] = {
+    "remember": ("memory:write", {"content": "c"}),
+    "revise": ("memory:write", {"memory_id": ID, "content": "c"}),
+    "move": ("memory:write", {"memory_id": ID, "scope": "work"}),
+    "reaffirm": ("memory:write", {"memory_id": ID}),
+    "archive": ("memory:write", {"memory_id": ID}),
+    "restore": ("memory:write", {"memory_id": ID}),
+    "refute": ("memory:write", {"memory_id": ID}),
+    "release": ("memory:review", {"memory_id": ID, "reason": "r"}),
+    "pin": ("memory:write", {"memory_id": ID}),
+    "verify": ("memory:write", {"memory_id": ID}),
+    "search": ("memory:read", {"query": "q"}),
+    "get": ("memory:read", {"memory_id": ID}),
+    "get_many": ("memory:read", {"ids": [ID]}),
+    "list": ("memory:read", {}),
+    "history": ("memory:read", {"memory_id": ID}),
+    "events": ("stream:read", {}),
+    "tail": ("stream:read", {"from_position": 1}),
+    "replay": ("memory:read", {"to": 1}),
+    "replay_into": ("installation:admin", {"name": "r", "to": 1}),
+    "replays": ("installation:admin", {}),
+    "leftovers": ("installation:admin", {}),
+    "drop_replay": ("installation:admin", {"name": "r"}),
+    "proposals": ("memory:read", {}),
+    "proposal": ("memory:read", {"proposal_id": ID}),
+    "accept": ("memory:review", {"proposal_id": ID}),
+    "reject": ("memory:review", {"proposal_id": ID}),
+    "explain": ("memory:read", {"proposal_id": ID}),
+    "run_pass": ("memory:write", {}),
+    "wait_for_pass": ("memory:read", {"pass_id": ID, "seconds": 0}),
+    "show_pass": ("memory:read", {"pass_id": ID}),
+    "settings": ("memory:read", {}),
+    "set_judgment": ("tenant:admin", {"enabled": True}),
+    "set_policy": ("tenant:admin", {"changes": {"pairs_cap": 1}}),
+    "policy_report": ("memory:read", {}),
+    "rebuild": ("installation:admin", {"name": "review_queue"}),
+    "cancel_rebuild": ("installation:admin", {"name": "review_queue"}),
+    "compare": ("installation:admin", {"name": "review_queue"}),
+    "parked": ("installation:admin", {}),
+    "dropped": ("installation:admin", {}),
+    "retry_parked": ("installation:admin", {"read_model": "review_queue"}),
+    "drop_parked": ("installation:admin", {"id": "message-1", "reason": "r"}),
+    "verify_log": ("installation:admin", {}),
+    "checkpoint": ("installation:admin", {}),
+    "tenants.create": ("installation:admin", {"name": "n"}),
+    "tenants.list": ("installation:admin", {}),
+    "tenants.show": ("installation:admin", {"name": "n"}),
+    "tokens.issue": ("tenant:admin", {"actor": "agent:a", "permissions": []}),
+    "tokens.list": ("tenant:admin", {}),
+    "tokens.show": ("tenant:admin", {"token_id": ID}),
+    "tokens.rotate": ("tenant:admin", {"token_id": ID}),
+    "tokens.revoke": ("tenant:admin", {"token_id": ID}),
+}
+ANYBODY = {"close", "caller", "whoami"}
+"""They say who calls, or let go."""
+
+
+def door(world, permissions: frozenset[Permission]) -> AsyncMemory:
+    caller = Caller(world.caller.tenant, world.caller.actor, permissions)
+    return AsyncMemory(world.engine, caller, pass_settings(ToldJudge()))
+
+
+async def call(memory: AsyncMemory, verb: str, arguments: dict[str, Any]) -> None:
+    where: Any = memory
+    for part in verb.split("."):
+        where = getattr(where, part)
+    coming = where(**arguments)
+    if inspect.isasyncgen(coming):
+        try:
+            await anext(coming)
+        except StopAsyncIteration:
+            pass
+        finally:
+            await coming.aclose()
+    else:
+        await coming
+
+
+def verbs() -> Iterator[str]:
+    for prefix, kind in (("", AsyncMemory), ("tenants.", AsyncTenants), ("tokens.", AsyncTokens)):
+        for name, member in inspect.getmembers(kind):
+            if not name.startswith("_") and inspect.isfunction(member):
+                yield prefix + name
+
+
+def test_every_verb_of_the_door_is_in_the_table():
+    assert set(verbs()) - ANYBODY == set(NEEDS)
+
+
+@pytest.fixture
+async def ready(world):
+    """What the positive control needs beside the permission."""
+    await world.engine.tenants.set_judgment(world.caller.tenant, True, world.caller.actor)
+    await world.catch_up()
+    return world
+
+
+async def test_without_its_permission_each_verb_is_denied_and_changes_nothing(ready):
+    head = await ready.engine.log.head()
+    for verb, (needed, arguments) in NEEDS.items():
+        with pytest.raises(AccessDenied) as denied:
+            await call(door(ready, ALL_PERMISSIONS - {needed}), verb, arguments)
+        assert denied.value.details["permission"] == needed, verb
+    assert await ready.engine.log.head() == head
+    async with ready.engine.database.connection() as connection:
+        cursor = await connection.execute("select count(*) from lethelog.directory")
+        assert await cursor.fetchone() == (0,), "no name was taken note of"
+
+
+async def test_with_its_permission_alone_no_verb_is_denied(ready):
+    for verb, (needed, arguments) in NEEDS.items():
+        try:
+            await call(door(ready, frozenset({needed})), verb, arguments)
+        except AccessDenied as denied:
+            raise AssertionError(verb) from denied
+        except LethelogError:
+            continue
+        await ready.catch_up()
