@@ -89,6 +89,12 @@ class BudgetExceeded(LethelogError):
     code = "budget_exceeded"
 
 
+class QuotaExceeded(LethelogError):
+    """The tenant's policy allows no more memories, or no more in this minute; nothing was written."""
+
+    code = "quota_exceeded"
+
+
 class Unavailable(LethelogError):
     """A server this needs does not answer. Nothing is half-done; the same command may be tried again."""
 

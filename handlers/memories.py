@@ -5,7 +5,7 @@ somebody was quicker it decides again from what is there now; what the rules the
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +26,7 @@ from ..streams.log import (
     ErasedMeanwhile,
     KeyTaken,
     NewEvent,
+    OverQuota,
     Repeated,
     Unit,
     VersionMoved,
@@ -36,6 +37,7 @@ from .claims import TextClaims
 from .command_keys import command_key
 from .engine import Engine
 from .present import present_memory
+from .quotas import NOBODY_EVICTED, Evicted, Quotas, limits_of, over_by
 from .views import Written
 
 ATTEMPTS = 25
@@ -60,6 +62,10 @@ class _Plan:
     claims: Sequence[Claim]
     new_keys: frozenset[UUID] = frozenset()
 
+    def with_evicted(self, evicted: Evicted) -> "_Plan":
+        """The same, with others archived to make room."""
+        return replace(self, events=[*self.events, *evicted.events], claims=[*self.claims, *evicted.claims])
+
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
@@ -74,6 +80,7 @@ class MemoryCommands:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._quotas = Quotas(engine)
 
     async def remember(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
         """Write a new memory, or find the one that already holds this text (settlement 4).
@@ -307,6 +314,7 @@ class MemoryCommands:
             correlation=retry.correlation or command_id,
             policy=tenant.policy_version,
         )
+        over = 0
         for _ in range(ATTEMPTS):
             # Before anything is read: what is erased from now on must not come back with what this writes.
             fence = await self._engine.log.fence(caller.tenant)
@@ -315,6 +323,12 @@ class MemoryCommands:
                 if retry.key is not None:
                     await self._keep_key(caller.tenant, plan.memory.id, envelope, key)
                 return await self._answer(caller.tenant, plan.memory, 0, False, plan.deduplicated)
+            evicted = NOBODY_EVICTED
+            if over:
+                texts = await self._texts(tenant.id)
+                sparing = {one.stream for one in plan.events}
+                evicted = await self._quotas.evict(tenant, over, sparing, self.load_many, texts)
+                plan = plan.with_evicted(evicted)
             outcome = await self._engine.log.append(
                 Unit(
                     tenant=caller.tenant,
@@ -324,13 +338,17 @@ class MemoryCommands:
                     claims=plan.claims,
                     command=key,
                     new_keys=plan.new_keys,
+                    limits=limits_of(tenant.policy, plan.events, plan.claims),
                     fence=fence,
                 )
             )
             match outcome:
                 case Appended():
                     stored = await self.load(caller.tenant, plan.subject)
-                    return await self._answer(caller.tenant, stored, outcome.position, True, False)
+                    written = await self._answer(caller.tenant, stored, outcome.position, True, False)
+                    return written.model_copy(update={"evicted": evicted.ids}) if evicted.ids else written
+                case OverQuota():
+                    over = over_by(tenant.policy, outcome)
                 case Repeated() | KeyTaken():
                     return await self._answer_repeat(caller.tenant, outcome)
                 case VersionMoved() | ClaimHeld() | ErasedMeanwhile():

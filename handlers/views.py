@@ -82,6 +82,8 @@ class Written(View):
     """False where the command changed nothing."""
     deduplicated: bool = False
     """True where the same text was already remembered; ``memory`` is that older one."""
+    evicted: tuple[UUID, ...] = ()
+    """Memories that were archived to make room for it, as the tenant's policy says."""
 
 
 class SearchHit(View):

@@ -114,10 +114,9 @@ async def open_memory(
 
 async def open_credential(engine: Engine, settings: Settings) -> Caller | Credential:
     """Who this process works for: the bearer of a token, or the operator. Raises `InvalidCredential`."""
-    text = settings.credential()
+    text, issuer = settings.credential(), settings.jwt()
     if text is None:
         return await open_caller(engine, settings)
-    issuer = settings.jwt()
     credentials = Credentials(engine, None if issuer is None else JwtVerifier(engine, issuer))
     await credentials.caller(text)
     return Credential(credentials, text)

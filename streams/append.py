@@ -53,6 +53,8 @@ class PreparedUnit:
     claims: list[tuple[str, bytes, UUID | None, UUID | None]] = field(
         default_factory=list[tuple[str, bytes, UUID | None, UUID | None]]
     )
+    limits: tuple[int | None, int | None] | None = None
+    """Quotas it is judged by: live memories of its tenant, and memories written in a minute."""
     demands: int = 0
     """How many of the last claims are only demanded."""
 
@@ -177,6 +179,13 @@ class AppendQueue:
         while self._waiting and len(batch) < UNITS_PER_CALL:
             waiting = self._waiting.popleft()
             touches = waiting.unit.touches()
+            if waiting.unit.limits is not None:
+                # What it adds is judged by what is there after it, so it has a call to itself.
+                if not batch and not held:
+                    return [waiting]
+                held.append(waiting)
+                touched.update(touches)
+                continue
             # A held one marks its keys too, so that a third does not overtake it.
             (batch if touched.isdisjoint(touches) else held).append(waiting)
             touched.update(touches)
@@ -228,7 +237,12 @@ class AppendQueue:
         if self._connection is None:
             self._connection = await self._database.connect()
         cursor = self._connection.cursor(binary=True)
-        await cursor.execute(self._statement, unit_arrays([w.unit for w in batch]), prepare=True)
+        arrays = unit_arrays([w.unit for w in batch])
+        limits = batch[0].unit.limits
+        if limits is None:
+            await cursor.execute(self._statement, arrays, prepare=True)
+        else:
+            await cursor.execute(_WITHIN_QUOTAS, [*limits, *arrays], prepare=True)
         for unit, outcome, position, at, detail, subject in await cursor.fetchall():
             number: int = unit
             waiting = batch[number - 1]
@@ -282,6 +296,13 @@ def call_statement(function: str = "lethelog.append") -> str:
     """The statement that appends units; its parameters are `unit_arrays`."""
     parameters = ", ".join(f"%b::{kind}[]" for kind in _TYPES.split())
     return f"select unit, outcome, pos, at, detail, subject from {function}({parameters})"
+
+
+_WITHIN_QUOTAS = (
+    call_statement("lethelog.append_within_quotas")
+    .replace("quotas(", "quotas(%s::bigint, %s::bigint, ", 1)
+    .encode()
+)
 
 
 def unit_arrays(units: Sequence[PreparedUnit]) -> list[PackedArray]:

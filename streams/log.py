@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from ..domain.events import Event
@@ -64,6 +64,14 @@ class CommandKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """Quotas of a tenant, those that are set."""
+
+    live_memories: int | None
+    writes_per_minute: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Unfenced:
     """Of a unit that does without a fence."""
 
@@ -84,6 +92,8 @@ class Unit:
     command: CommandKey = field(default_factory=CommandKey.fresh)
     new_keys: frozenset[UUID] = frozenset()
     """Memories that come to be with this unit and need a data key."""
+    limits: Limits | None = None
+    """Quotas it must keep to; it then has a commit to itself."""
     fence: UUID | Unfenced | None = UNFENCED
     """What `Log.fence` said before anything was read that this unit rests on: it is refused if something of its
     tenant was erased since. Whoever writes what it read, or names somebody, needs it."""
@@ -132,7 +142,15 @@ class ErasedMeanwhile:
     """Something of the tenant was erased since the unit's fence was taken: read it all again and decide anew."""
 
 
-Outcome = Appended | Repeated | KeyTaken | VersionMoved | ClaimHeld | ErasedMeanwhile
+@dataclass(frozen=True, slots=True)
+class OverQuota:
+    """It would exceed a quota: ``live`` by so many memories, or ``rate``, until so many seconds from now."""
+
+    quota: Literal["live", "rate"]
+    by: int
+
+
+Outcome = Appended | Repeated | KeyTaken | VersionMoved | ClaimHeld | ErasedMeanwhile | OverQuota
 
 
 class Log:
@@ -176,6 +194,8 @@ class Log:
         if result.outcome == "version":
             assert result.subject is not None
             return VersionMoved(result.subject, result.detail)
+        if result.outcome == "live" or result.outcome == "rate":
+            return OverQuota(result.outcome, result.detail)
         if result.outcome == "claimed" and result.detail == len(unit.claims):
             self.recollection.forget()
             return ErasedMeanwhile()
@@ -406,6 +426,8 @@ def _assembled(
             key_of=keys.get,
         )
         prepared.add_event(new.stream, new.version, new.event.NAME, new_id(), body)
+    if unit.limits is not None:
+        prepared.limits = (unit.limits.live_memories, unit.limits.writes_per_minute)
     for claim in unit.claims:
         prepared.add_claim(claim.kind, claim.digest, claim.held_by, claim.holder)
     if not isinstance(unit.fence, Unfenced):
