@@ -66,6 +66,8 @@ async def _run(source: Path | None, folder: Path, tenant: str, console: Console,
     console.print("[bold]Lethelog[/]: agent memory that forgets on the record")
     console.print(f"[dim]PostgreSQL and NATS start in {escape(str(folder))}[/]")
     with report.timed("start"):
+        async with await open_memory(settings.of_installation(), ()) as operator:
+            await operator.tenants.create(tenant)
         memory = await open_memory(settings)
     async with memory:
         demo = _Demo(memory, console, report)

@@ -172,7 +172,7 @@ def test_what_a_read_model_parked_is_applied_and_told_while_the_broker_is_down(
 
 
 def test_a_rebuild_stops_at_an_event_it_cannot_apply_and_with_park_it_parks_it(folder: Path):
-    cli = Cli(folder)
+    cli = Cli(folder).made()
     bad, good = cli.remember(TEXT), cli.remember("a second one")
     cli.json("list")
     [[at]] = _damage(folder, bad, "'x' || body")

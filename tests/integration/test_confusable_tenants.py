@@ -1,0 +1,284 @@
+"""Ten tenants whose names are easily mixed up, under mixed load: no path gives one what is another's (F37, F38).
+
+A path is a line in `PATHS`: an asynchronous function that gives back, as one text, whatever a caller of one tenant can
+get out of it. Each must hold the caller's own canary where it says so, and never anybody else's.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+import nats
+import pytest
+from lethelog.domain.errors import LethelogError
+from lethelog.handlers.caller import Caller
+from lethelog.handlers.credentials import Credential, Credentials
+from lethelog.handlers.memory import AsyncMemory
+from lethelog.handlers.tenancy import Tenancy
+from lethelog.handlers.tokens import Tokens
+
+from .passes import ToldJudge, pass_settings, sure, working
+
+NAMES = (
+    "acme",
+    "acme-corp",
+    "acme%",
+    "acme_",
+    "a.cme",
+    "ACME",
+    "аcme",
+    "ａｃｍｅ",
+    "acme\u200b",
+    "acme*",
+)
+
+
+@dataclass
+class Resident:
+    """One tenant: who calls there, the words only it knows, and the ids of its things."""
+
+    name: str
+    tenant: UUID
+    door: AsyncMemory
+    judge: ToldJudge
+    canary: str = field(default_factory=lambda: f"canary{uuid4().hex}")
+    memories: list[UUID] = field(default_factory=list)
+    proposal: UUID | None = None
+
+
+Path = Callable[[Resident, list[Resident]], Awaitable[Any]]
+
+
+async def searched(one: Resident, _: list[Resident]) -> Any:
+    return [await one.door.search(query, limit=20) for query in ("canary deploys", "%", "_", "Deploys go to")]
+
+
+async def searched_in_the_past(one: Resident, _: list[Resident]) -> Any:
+    return await one.door.search("canary", limit=20, known_at=await one.door.engine.log.head(), status="all")
+
+
+async def listed(one: Resident, _: list[Resident]) -> Any:
+    return [
+        await one.door.list(status="all", limit=100),
+        await one.door.list(project="acme"),
+        await one.door.list(user_id="acme%"),
+    ]
+
+
+async def got(one: Resident, _: list[Resident]) -> Any:
+    return await one.door.get_many(one.memories[:20])
+
+
+async def history(one: Resident, _: list[Resident]) -> Any:
+    return [await one.door.history(memory) for memory in one.memories]
+
+
+async def log(one: Resident, _: list[Resident]) -> Any:
+    return await one.door.events(limit=500)
+
+
+async def tailed(one: Resident, _: list[Resident]) -> Any:
+    last = (await one.door.events(limit=500)).events[-1].position
+    seen = []
+    async with contextlib.aclosing(one.door.tail(from_position=1)) as following:
+        while not seen or seen[-1].position < last:
+            seen.append(await anext(following))
+    return seen
+
+
+async def replayed(one: Resident, _: list[Resident]) -> Any:
+    return [memory async for memory in one.door.replay(await one.door.engine.log.head())]
+
+
+async def proposals(one: Resident, _: list[Resident]) -> Any:
+    return [
+        await one.door.proposals(limit=50),
+        await one.door.proposal(one.proposal),
+        await one.door.explain(one.proposal),
+    ]
+
+
+async def judged(one: Resident, _: list[Resident]) -> Any:
+    """What the judge of its passes was shown: candidates and their neighbours."""
+    mine = [str(memory) for memory in one.memories]
+    return [said for said in map(repr, one.judge.calls) if any(memory in said for memory in mine)]
+
+
+async def duplicates(one: Resident, others: list[Resident]) -> Any:
+    """The same text in another tenant is no duplicate, and is not told of."""
+    return [await one.door.remember(f"Everybody says this {one.canary[:0]}") for _ in others[:1]]
+
+
+async def settings(one: Resident, _: list[Resident]) -> Any:
+    return [await one.door.settings(), await one.door.policy_report(), await one.door.whoami()]
+
+
+async def tokens(one: Resident, _: list[Resident]) -> Any:
+    return await one.door.tokens.list()
+
+
+async def refusals(one: Resident, others: list[Resident]) -> Any:
+    """What it is told when it asks for things of others by their ids."""
+    told = []
+    for other in others:
+        for verb, thing in (
+            ("get", other.memories[0]),
+            ("history", other.memories[0]),
+            ("archive", other.memories[0]),
+            ("proposal", other.proposal),
+            ("accept", other.proposal),
+            ("explain", other.proposal),
+        ):
+            with pytest.raises(LethelogError) as refused:
+                await getattr(one.door, verb)(thing)
+            told.append(refused.value.as_dict())
+    return told
+
+
+PATHS: dict[str, tuple[Path, bool]] = {
+    "search": (searched, True),
+    "search in the past": (searched_in_the_past, True),
+    "list": (listed, True),
+    "get": (got, True),
+    "history": (history, True),
+    "event log": (log, True),
+    "tail": (tailed, True),
+    "replay": (replayed, True),
+    "proposals": (proposals, True),
+    "neighbours of the pass": (judged, True),
+    "duplicate check": (duplicates, False),
+    "settings": (settings, False),
+    "tokens": (tokens, False),
+    "error texts": (refusals, False),
+}
+"""Name, path, and whether it shows the tenant's own canary: the positive control."""
+
+
+def words(answer: Any) -> str:
+    return answer if isinstance(answer, str) else repr(answer)
+
+
+@pytest.fixture
+async def residents(world, broker):
+    """Ten tenants with the same things in each, written at the same time through tokens."""
+    credentials, tenancy = Credentials(world.engine), Tenancy(world.engine)
+    tokens_of = Tokens(world.engine)
+    judge = ToldJudge(sure("archive", 0.95))
+    found: list[Resident] = []
+    for name in NAMES:
+        made = await tenancy.create(world.caller, {"name": name, "allow_lookalike": True})
+        operator = Caller(made.id, world.caller.actor)
+        await world.engine.tenants.set_judgment(made.id, True, operator.actor)
+        allowed = ["memory:read", "memory:write", "memory:review", "memory:import", "stream:read", "tenant:admin"]
+        issued = await tokens_of.issue(operator, {"actor": "person:ada", "permissions": allowed})
+        door = AsyncMemory(world.engine, Credential(credentials, issued.text), pass_settings(judge))
+        found.append(Resident(name, made.id, door, judge))
+    assert len({one.tenant for one in found}) == len(NAMES)
+    await asyncio.gather(*(filled(world, one) for one in found))
+    await world.catch_up()
+    async with working(world, broker, pass_settings(judge)):
+        views = await asyncio.gather(*(one.door.run_pass(wait_seconds=60) for one in found))
+        assert {view.phase for view in views} == {"completed"}
+        await published(world, broker)
+    for one in found:
+        one.proposal = (await one.door.proposals()).proposals[0].id
+    return found
+
+
+async def published(world, broker) -> None:
+    """Wait until the broker has every event there is."""
+    head = await world.engine.log.head()
+    client = await nats.connect(broker.url)
+    async with asyncio.timeout(30):
+        while (await client.jetstream().stream_info(broker.stream("events"))).state.last_seq < head:
+            await asyncio.sleep(0.02)
+    await client.close()
+
+
+async def filled(world, one: Resident) -> None:
+    for number in range(4):
+        written = await one.door.remember(
+            f"Deploys go to Hetzner, number {number}, says {one.canary}",
+            memory_type="decision",
+            project="acme",
+            user_id="acme%",
+            occurred_at=world.clock.now.replace(year=2025),
+        )
+        one.memories.append(written.memory.id)
+    revised = await one.door.revise(one.memories[3], f"Deploys go to Nomad, says {one.canary}")
+    one.memories.append(revised.memory.id)
+    await one.door.remember("Everybody says this")
+
+
+async def test_no_path_gives_one_tenant_what_is_anothers(world, residents: list[Resident]):
+    crossed: list[str] = []
+
+    async def walked(one: Resident) -> None:
+        others = [other for other in residents if other is not one]
+        for name, (path, shows) in PATHS.items():
+            said = words(await path(one, others))
+            if shows and one.canary not in said:
+                crossed.append(f"{name} shows {one.name!r} nothing of its own")
+            crossed.extend(f"{name}: {one.name!r} sees {other.name!r}" for other in others if other.canary in said)
+
+    await asyncio.gather(*(walked(one) for one in residents))
+    assert crossed == []
+    again = await asyncio.gather(*(one.door.remember("Everybody says this") for one in residents))
+    assert all(written.deduplicated for written in again), "each has said it before"
+    assert len({written.memory.id for written in again}) == len(residents)
+
+
+async def test_unknown_and_foreign_ids_answer_alike_and_ask_the_database_as_often(
+    world, residents: list[Resident], monkeypatch: pytest.MonkeyPatch
+):
+    one, other = residents[0], residents[1]
+    database, asked = world.engine.database, [0]
+
+    @contextlib.asynccontextmanager
+    async def counted():
+        asked[0] += 1
+        async with type(database).connection(database) as connection:
+            yield connection
+
+    async def answered(verb: str, thing: UUID, **fields: Any) -> tuple[str, int]:
+        asked[0] = 0
+        with pytest.raises(LethelogError) as refused:
+            await getattr(one.door, verb)(thing, **fields)
+        return json.dumps(refused.value.as_dict()).replace(str(thing), "ID"), asked[0]
+
+    await one.door.whoami()
+    monkeypatch.setattr(database, "connection", counted)
+    for verb, thing, fields in (
+        ("get", other.memories[0], {}),
+        ("history", other.memories[0], {}),
+        ("archive", other.memories[0], {}),
+        ("revise", other.memories[0], {"content": "x"}),
+        ("proposal", other.proposal, {}),
+        ("accept", other.proposal, {}),
+        ("reject", other.proposal, {}),
+        ("explain", other.proposal, {}),
+    ):
+        await answered(verb, uuid4(), **fields)
+        assert await answered(verb, thing, **fields) == await answered(verb, uuid4(), **fields), verb
+
+
+async def test_the_broker_carries_no_canary_and_subjects_name_tenants_by_opaque_ids(world, broker, residents):
+    client = await nats.connect(broker.url)
+    stream = client.jetstream()
+    info = [one for one in await stream.streams_info() if one.config.name.startswith(broker.prefix.upper())]
+    said = ""
+    for one in info:
+        for sequence in range(max(one.state.first_seq, 1), one.state.last_seq + 1):
+            with contextlib.suppress(nats.js.errors.NotFoundError):
+                message = await stream.get_msg(one.config.name, sequence)
+                said += f"{message.subject} {message.headers} {message.data!r}\n"
+    await client.close()
+    assert all(str(one.tenant) in said or one.tenant.hex in said for one in residents), "events are there"
+    for one in residents:
+        assert one.canary not in said
+    subjects = {line.split(" ", 1)[0] for line in said.splitlines()}
+    assert not any("cme" in subject.lower().replace("reclaimed", "") for subject in subjects)
