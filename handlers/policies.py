@@ -9,7 +9,7 @@ from ..domain.fields import Input, Name, parse
 from ..domain.growth import NOTHING_FORGETS, Growth, project
 from ..domain.policy import OWNERS, ForgettingPolicy
 from ..domain.tenant import Tenant
-from ..projections.generations import read_models
+from ..projections.generations import tenant_read_models
 from .caller import Caller
 from .engine import Engine
 from .views import CapView, PolicyReport, StockView
@@ -90,7 +90,7 @@ class Policies:
         now = self._engine.clock()
         since = max(state.created_at, now - timedelta(days=MEASURED_DAYS))
         days = max((now - since) / timedelta(days=1), 1.0)
-        async with read_models(self._engine.database) as connection:
+        async with tenant_read_models(self._engine.doors, tenant) as connection:
             cursor = await connection.execute(
                 "select count(*), avg(octet_length(topic) + octet_length(content)) from live_memory "
                 "where tenant = %s and recorded_at >= %s",

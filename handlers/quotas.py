@@ -15,7 +15,7 @@ from ..domain.events import MemoryArchived
 from ..domain.memory import Memory, evolve
 from ..domain.policy import ForgettingPolicy
 from ..domain.tenant import Tenant
-from ..projections.generations import read_models
+from ..projections.generations import tenant_read_models
 from ..projections.progress import wait_for
 from ..streams.log import Claim, Limits, NewEvent, OverQuota
 from .claims import TextClaims
@@ -90,8 +90,8 @@ class Quotas:
     async def _oldest(self, tenant: UUID, sparing: set[UUID]) -> list[UUID]:
         engine = self._engine
         with contextlib.suppress(NotCaughtUp):
-            await wait_for(engine.database, "live_memory", await engine.log.head())
-        async with read_models(engine.database) as connection:
+            await wait_for(engine.doors, "live_memory", await engine.log.head())
+        async with tenant_read_models(engine.doors, tenant) as connection:
             cursor = await connection.execute(
                 "select memory_id from live_memory where tenant = %s and memory_id <> all(%s) "
                 "and successor is null and not (archived or suppressed or refuted or quarantined) "

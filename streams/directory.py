@@ -96,16 +96,15 @@ class Directory:
     async def page(self, tenant: UUID, kind: NameKind, after: UUID | None, limit: int) -> list[tuple[UUID, str]]:
         """Ids and names of one kind, in the order of their ids."""
         sealing_key = await self._vault.purpose_key(tenant, "directory-name")
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "select id, sealed from lethelog.directory "
-                "where tenant = %s and kind = %s and id > %s order by id limit %s",
-                (tenant, _space(kind), after or UUID(int=0), limit),
-            )
-            return [
-                (one, sealing.unseal(sealing_key, sealed, tenant.bytes + one.bytes).decode())
-                for one, sealed in await cursor.fetchall()
-            ]
+        rows = await self._doors.rows(
+            tenant,
+            "select id, sealed from lethelog.directory "
+            "where tenant = %s and kind = %s and id > %s order by id limit %s",
+            (tenant, _space(kind), after or UUID(int=0), limit),
+        )
+        return [
+            (one, sealing.unseal(sealing_key, sealed, tenant.bytes + one.bytes).decode()) for one, sealed in rows
+        ]
 
     async def _digest(self, tenant: UUID, kind: NameKind, name: str) -> bytes:
         key = await self._vault.purpose_key(tenant, "directory-lookup")

@@ -336,23 +336,20 @@ class Log:
 
     async def claim_holders(self, tenant: UUID, kind: str, after: bytes, limit: int) -> list[UUID]:
         """Who holds the claims of a kind, in the order of their digests, after one of them."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "select holder from lethelog.claims where tenant = %s and kind = %s and digest > %s "
-                "order by digest limit %s",
-                (tenant, kind, after, limit),
-            )
-            return [row[0] for row in await cursor.fetchall()]
+        rows = await self._doors.rows(
+            tenant,
+            "select holder from lethelog.claims where tenant = %s and kind = %s and digest > %s "
+            "order by digest limit %s",
+            (tenant, kind, after, limit),
+        )
+        return [row[0] for row in rows]
 
     async def count_claims(self, tenant: UUID, kind: str) -> int:
         """How many claims of a kind are held."""
-        async with self._database.connection() as connection:
-            cursor = await connection.execute(
-                "select count(*) from lethelog.claims where tenant = %s and kind = %s", (tenant, kind)
-            )
-            row = await cursor.fetchone()
-        assert row is not None
-        return row[0]
+        [(count,)] = await self._doors.rows(
+            tenant, "select count(*) from lethelog.claims where tenant = %s and kind = %s", (tenant, kind)
+        )
+        return count
 
     async def find_command(self, tenant: UUID, key: CommandKey) -> Repeated | KeyTaken | None:
         """What an earlier command with this key led to, if there was one."""

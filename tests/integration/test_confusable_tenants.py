@@ -20,6 +20,7 @@ from lethelog.handlers.credentials import Credential, Credentials
 from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.tenancy import Tenancy
 from lethelog.handlers.tokens import Tokens
+from lethelog.streams.broker import STREAM_KINDS
 
 from .passes import ToldJudge, pass_settings, sure, working
 
@@ -236,12 +237,12 @@ async def test_unknown_and_foreign_ids_answer_alike_and_ask_the_database_as_ofte
     world, residents: list[Resident], monkeypatch: pytest.MonkeyPatch
 ):
     one, other = residents[0], residents[1]
-    database, asked = world.engine.database, [0]
+    doors, asked = world.engine.doors, [0]
 
     @contextlib.asynccontextmanager
     async def counted():
         asked[0] += 1
-        async with type(database).connection(database) as connection:
+        async with type(doors).connection(doors) as connection:
             yield connection
 
     async def answered(verb: str, thing: UUID, **fields: Any) -> tuple[str, int]:
@@ -251,7 +252,7 @@ async def test_unknown_and_foreign_ids_answer_alike_and_ask_the_database_as_ofte
         return json.dumps(refused.value.as_dict()).replace(str(thing), "ID"), asked[0]
 
     await one.door.whoami()
-    monkeypatch.setattr(database, "connection", counted)
+    monkeypatch.setattr(doors, "connection", counted)
     for verb, thing, fields in (
         ("get", other.memories[0], {}),
         ("history", other.memories[0], {}),
@@ -269,7 +270,7 @@ async def test_unknown_and_foreign_ids_answer_alike_and_ask_the_database_as_ofte
 async def test_the_broker_carries_no_canary_and_subjects_name_tenants_by_opaque_ids(world, broker, residents):
     client = await nats.connect(broker.url)
     stream = client.jetstream()
-    info = [one for one in await stream.streams_info() if one.config.name.startswith(broker.prefix.upper())]
+    info = [await stream.stream_info(broker.stream(kind)) for kind in STREAM_KINDS]
     said = ""
     for one in info:
         for sequence in range(max(one.state.first_seq, 1), one.state.last_seq + 1):

@@ -55,15 +55,15 @@ async def test_unknown_foreign_and_wrong_ones_answer_alike_and_by_the_same_state
     other = await world.another_caller()
     memory = await world.remember("no token")
     asked: list[tuple[str, int]] = []
-    database = world.engine.database
+    doors = world.engine.doors
 
     @contextlib.asynccontextmanager
     async def counted():
-        async with type(database).connection(database) as connection:
+        async with type(doors).connection(doors) as connection:
             asked[-1] = (asked[-1][0], asked[-1][1] + 1)
             yield connection
 
-    monkeypatch.setattr(database, "connection", counted)
+    monkeypatch.setattr(doors, "connection", counted)
     answers = set()
     for what, wrong in (
         ("wrong secret", TokenText(right.tenant, right.token, b"x" * 32)),

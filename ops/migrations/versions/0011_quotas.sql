@@ -62,5 +62,5 @@ begin
     end;
     return next;
 end $$;
-revoke all on function lethelog.append_within_quotas from public;
-grant execute on function lethelog.append_within_quotas to lethelog_application;
+grant select, insert, update on lethelog.write_counts to lethelog_functions;
+grant execute on function lethelog.append_within_quotas to lethelog_appender, lethelog_worker;

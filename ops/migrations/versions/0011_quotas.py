@@ -4,14 +4,14 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0010"
-down_revision = "0009"
+revision = "0011"
+down_revision = "0010"
 branch_labels = None
 depends_on = None
 
 
 def upgrade() -> None:
-    op.get_bind().exec_driver_sql(Path(__file__).with_name("0010_quotas.sql").read_text().replace("%", "%%"))
+    op.get_bind().exec_driver_sql(Path(__file__).with_name("0011_quotas.sql").read_text().replace("%", "%%"))
 
 
 def downgrade() -> None:
