@@ -206,12 +206,11 @@ class _Demo:
         return done
 
     async def _judged_of(self, pass_id: UUID) -> int:
-        async with tenant_read_models(
-            self._memory.engine.doors, (await self._memory.caller()).tenant
-        ) as connection:
+        tenant = (await self._memory.caller()).tenant
+        async with tenant_read_models(self._memory.engine.doors, tenant) as connection:
             cursor = await connection.execute(
                 "select count(*) from review_queue where tenant = %s and pass_id = %s",
-                ((await self._memory.caller()).tenant, pass_id),
+                (tenant, pass_id),
             )
             row = await cursor.fetchone()
         return row[0] if row else 0

@@ -82,6 +82,7 @@ def full(servers, template: str, embedder) -> Iterator[Full]:
     mine, other = asyncio.run(fill(url, embedder))
     with psycopg.connect(url, autocommit=True) as admin:
         for tenant in (mine, other):
+            admin.execute("insert into lethelog.write_counts values (%s, 1, 1)", (tenant,))
             admin.execute(
                 "insert into lethelog_views.parked (name, schema, tenant, stream, position, event, error, attempts) "
                 "select 'live_memory', 'lethelog_views', %s, %s, coalesce(max(position), 0) + 1, 'e', 'E', 1 "

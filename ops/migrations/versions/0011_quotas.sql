@@ -63,4 +63,5 @@ begin
     return next;
 end $$;
 grant select, insert, update on lethelog.write_counts to lethelog_functions;
+grant select on lethelog.write_counts to lethelog_door, lethelog_worker;
 grant execute on function lethelog.append_within_quotas to lethelog_appender, lethelog_worker;
