@@ -23,7 +23,8 @@ from ...domain.ranking import PRODUCT_WEIGHTS, Weights
 from ...handlers.engine import Engine
 from ...projections.as_of import AsOf
 from ...projections.filters import MemoryFilter
-from ...projections.generations import HOME
+from ...projections.generations import HOME, SHARED
+from ...projections.protection import lift, protect
 from ...streams.database import Connection
 from .bench import Bench
 from .past import CLUSTERS, Clusters
@@ -233,10 +234,12 @@ async def _filled(
         bench.say(f"loading {sum(sizes):,} vectors")
         async with engine.database.connection() as connection:
             await _drop_indexes(connection, engine)
+            await lift(connection, HOME)
             await _load(connection, embedder, everybody)
             bench.say("building the indexes")
             await connection.execute("set maintenance_work_mem = '1GB'")
             await engine.live_memory.create_indexes(connection, HOME)
+            await protect(connection, [HOME], SHARED)
             await _make_bare(connection, everybody)
             await connection.execute(f"vacuum analyze {HOME}.live_memory, bare.memory")
         yield engine, everybody

@@ -11,6 +11,7 @@ from ..settings import DEFAULT_TENANT
 from .broker_checks import check_broker
 from .checks import MUCH_LAG, Check
 from .output import counted
+from .role_checks import check_roles
 from .standing import Standing, look, tenant_id
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ async def _look_deeper(settings: "Settings", standing: Standing, found: ServerFi
             await database.open()
             async with database.connection() as connection:
                 found.checks += [check async for check in _database(connection, url, found)]
+                found.checks += [check async for check in check_roles(connection)]
             found.checks += await _log(database, standing)
             found.checks += _read_models(standing)
             broker = await asyncio.to_thread(broker_settings, settings)

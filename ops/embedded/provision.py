@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ...domain.errors import Misconfigured, Unavailable
 from ...streams.database import APPENDER, BACKUP, DOOR, FUNCTIONS, WORKER
+from ...streams.row_security import WORDS_BY_INDEX
 from .files import write_atomically
 from .placement import Placement
 from .postgres import PORT, SUPERUSER
@@ -99,6 +100,7 @@ def _run_statements(placement: Placement, superuser: str, passwords: Mapping[str
                 server.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(name, owner))
         with connect(DATABASE) as database:
             database.execute("CREATE EXTENSION IF NOT EXISTS vector")
+            database.execute(WORDS_BY_INDEX)
     except psycopg.OperationalError as error:
         if "password authentication failed" in str(error):
             raise Misconfigured(

@@ -7,6 +7,7 @@ import psycopg
 from psycopg import sql
 
 from ...streams.database import APPENDER, BACKUP, DOOR, FUNCTIONS, WORKER
+from ...streams.row_security import WORDS_BY_INDEX
 
 ROLES = (DOOR, APPENDER, WORKER, FUNCTIONS)
 """The roles that there must be."""
@@ -32,12 +33,14 @@ def are_prepared(connection: psycopg.Connection) -> bool:
 
 
 def prepare_roles(connection: psycopg.Connection) -> None:
-    """Make what is missing, and the role for backups if that is allowed. Raises `InsufficientPrivilege`."""
+    """Make what is missing. Raises `InsufficientPrivilege`, but not for what only speeds up or serves backups."""
     for role in ROLES:
         _make(connection, role, "nologin")
     # Only a role that passes row-level security itself may hand that on, which few administrators' logins do.
     with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
         _make(connection, BACKUP, "nologin bypassrls")
+    with contextlib.suppress(psycopg.errors.InsufficientPrivilege):
+        connection.execute(WORDS_BY_INDEX)
     for role in ROLES:
         [[may]] = connection.execute("select pg_has_role(%s::name, 'usage')", (role,)).fetchall()
         if not may:

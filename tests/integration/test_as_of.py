@@ -500,7 +500,7 @@ async def test_a_search_of_the_past_by_the_indexes_finds_what_comparing_everythi
     """Both tables by their vector and full-text indexes, and the plan says so."""
     from lethelog.projections.as_of import AsOf
     from lethelog.projections.filters import MemoryFilter
-    from lethelog.projections.generations import read_models
+    from lethelog.projections.generations import tenant_read_models
     from lethelog.projections.half_vector import HalfVector
     from lethelog.projections.legs import Asked
     from lethelog.projections.search import Search
@@ -537,7 +537,7 @@ async def test_a_search_of_the_past_by_the_indexes_finds_what_comparing_everythi
     vector = HalfVector(np.full(world.engine.embedder.dimensions, 0.1, np.float32))
     both = frozenset({"live_memory", "memory_past"})
     words, vectors = Weights(vector=0.0, topic=0.0), Weights(text=0.0, topic=0.0)
-    async with read_models(planned) as connection:
+    async with tenant_read_models(planned.doors, world.caller.tenant) as connection:
         for asked in (
             Asked("xylophone", None, world.engine.embedder.model, matching, 50, words),
             Asked("xylophone", vector, world.engine.embedder.model, matching, 50, vectors, both),

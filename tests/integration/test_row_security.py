@@ -18,6 +18,7 @@ from lethelog.domain.events import ProposalStaged
 from lethelog.handlers.caller import Caller
 from lethelog.handlers.engine import open_engine
 from lethelog.handlers.memories import MemoryCommands
+from lethelog.ops.cli.role_checks import check_roles
 from lethelog.ops.migrations.protection import WITHOUT_TENANT
 from lethelog.ops.migrations.roles import ROLES
 from lethelog.projections.generations import SHARED, tenant_read_models
@@ -29,6 +30,7 @@ from lethelog.streams.database import APPENDER, BACKUP, DOOR, FUNCTIONS, WORKER,
 from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor, Envelope
+from lethelog.streams.row_security import WORDS_BY_INDEX
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
@@ -352,6 +354,32 @@ async def test_a_login_of_doors_alone_cannot_become_more(full, as_admin):
                 connection.execute("set row_security = off; select count(*) from lethelog.events")
     finally:
         as_admin.execute(f"drop role {login}")
+
+
+async def test_doctor_names_a_role_that_passes_the_policies_and_a_table_that_is_open(full, as_admin):
+    database = Database(full.url, role=None)
+    await database.open()
+
+    async def levels() -> dict[str, tuple[str, str]]:
+        async with database.connection() as connection:
+            return {one.name: (one.level, one.says) async for one in check_roles(connection)}
+
+    assert {name: level for name, (level, _) in (await levels()).items()} == {"roles": "ok"}
+    for statement in ("no force row level security", "disable row level security"):
+        as_admin.execute(f"alter table lethelog_views.live_memory {statement}")
+        level, says = (await levels())["rows"]
+        assert level == "fault" and "lethelog_views.live_memory" in says
+        as_admin.execute(
+            "alter table lethelog_views.live_memory enable row level security, force row level security"
+        )
+    as_admin.execute("create policy more on lethelog.claims to lethelog_door using (true)")
+    assert "lethelog.claims" in (await levels())["rows"][1]
+    as_admin.execute("drop policy more on lethelog.claims")
+    as_admin.execute("alter function pg_catalog.ts_match_vq(tsvector, tsquery) not leakproof")
+    assert (await levels())["words"][0] == "warning"
+    as_admin.execute(WORDS_BY_INDEX)
+    assert {name: level for name, (level, _) in (await levels()).items()} == {"roles": "ok"}
+    await database.close()
 
 
 # --- the setting ----------------------------------------------------------------------------------------------

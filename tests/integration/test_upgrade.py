@@ -15,6 +15,7 @@ from lethelog.handlers.engine import open_engine
 from lethelog.handlers.memories import MemoryCommands
 from lethelog.handlers.reading import Reading
 from lethelog.ops import migrations
+from lethelog.projections.rebuild import Rebuilder
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.streams.append import call_statement, unit_arrays
 from lethelog.streams.audit import verify
@@ -35,13 +36,7 @@ def earlier_url(servers) -> Iterator[str]:
     url = servers.database_url(name)
     with psycopg.connect(url) as connection:
         connection.execute("create schema lethelog")
-    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url))
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    with engine.begin() as bound:
-        config.attributes["connection"] = bound
-        command.upgrade(config, "0003")
-    engine.dispose()
+    _run(url, lambda config: command.upgrade(config, "0003"))
     yield url
     with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
         connection.execute(f"drop database {name} with (force)")
@@ -104,3 +99,62 @@ async def test_a_database_of_revision_0003_with_data_in_it_is_read_verified_and_
         )
         found = await verify(engine.database)
         assert found.intact and found.events == await engine.log.head() > 3
+
+
+async def test_a_database_of_one_role_is_handed_over_with_its_read_models_and_back(world, database_url):
+    """Down to the revision before the roles, where one role did everything, and up again in place."""
+    await world.remember("Deploys go to Hetzner")
+    await world.catch_up()
+    for projection in world.engine.projections[1:]:
+        await Rebuilder(world.engine.database, world.engine.log, world.engine.tail, projection).rebuild()
+    await world.engine.database.close()
+    with psycopg.connect(database_url, autocommit=True) as admin:
+        before = admin.execute(_RIGHTS).fetchall()
+        _run(database_url, lambda config: command.downgrade(config, "0009"))
+        owners = admin.execute(
+            "select distinct pg_get_userbyid(relowner), relrowsecurity, relforcerowsecurity from pg_class c "
+            "join pg_namespace n on n.oid = c.relnamespace where n.nspname ~ '^lethelog_views' and relkind = 'r'"
+        ).fetchall()
+        assert owners == [("lethelog_application", False, False)]
+        assert admin.execute("select count(*) from pg_policies where schemaname ~ '^lethelog'").fetchone() == (0,)
+        admin.execute("set role lethelog_application")
+        assert admin.execute("select count(*) > 1 from lethelog.events").fetchone() == (True,)
+        assert admin.execute("select content from lethelog_views.live_memory").fetchall() == [
+            ("Deploys go to Hetzner",)
+        ]
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            admin.execute("delete from lethelog.events")
+        admin.execute("reset role")
+
+        migrations.migrate(database_url)
+        again = await open_engine(database_url, Keyring.of(MASTER), world.engine.embedder)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(again.close)
+            await ensure_tables(again.database, again.projections)
+            assert admin.execute(_RIGHTS).fetchall() == before
+            page = await Reading(again).list(world.caller, {})
+            assert [one.content for one in page.memories] == ["Deploys go to Hetzner"]
+            other = Caller(uuid4(), Actor("person", uuid4()))
+            assert (await Reading(again).list(other, {})).total == 0
+        admin.execute("set role lethelog_application")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            admin.execute("select count(*) from lethelog.events")
+
+
+_RIGHTS = """
+    select n.nspname::text, c.relname::text, pg_get_userbyid(c.relowner)::text, c.relrowsecurity,
+        c.relforcerowsecurity, (select array_agg(a::text order by a::text) from unnest(c.relacl) a),
+        (select array_agg(p.polname::text order by p.polname) from pg_policy p where p.polrelid = c.oid)
+    from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname ~ '^lethelog(_|$)' and c.relkind = 'r' order by 1, 2
+"""
+
+
+def _run(url: str, step) -> None:
+    engine = create_engine("postgresql+psycopg://", creator=lambda: psycopg.connect(url))
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    with engine.begin() as bound:
+        config.attributes["connection"] = bound
+        step(config)
+    engine.dispose()
