@@ -7,9 +7,11 @@ from typing import Any, TypeVar, Unpack
 from ..projections.copy_parking import Failing
 from ..projections.rebuild import Comparison, Rebuilt, Report, silent
 from ..streams.audit import Checkpoint, Verification
+from ..streams.rotation import Rotated
 from .arguments import AnyId, AnyInstant, DroppedFields, ParkedFields
 from .audit import AnyCheckpoint
 from .installation import AsyncInstallation
+from .keys import RotatedKeys
 from .views import ParkedPage, ParkedView, Replayed, Retried
 
 T = TypeVar("T")
@@ -86,3 +88,11 @@ class BlockingInstallation(ABC):
     def checkpoint(self) -> Checkpoint:
         """See `AsyncMemory.checkpoint`."""
         return self.run(self._door.checkpoint())
+
+    def rotate_tenant_key(self, report: Report = silent) -> Rotated:
+        """See `AsyncMemory.rotate_tenant_key`."""
+        return self.run(self._door.rotate_tenant_key(report))
+
+    def rotate_tenant_keys(self, *, made_before: AnyInstant | None = None, report: Report = silent) -> RotatedKeys:
+        """See `AsyncMemory.rotate_tenant_keys`."""
+        return self.run(self._door.rotate_tenant_keys(made_before=made_before, report=report))

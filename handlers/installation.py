@@ -11,11 +11,13 @@ from ..projections.projection import Projection
 from ..projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
 from ..streams.audit import Checkpoint, Verification
 from ..streams.broker import BrokerSettings
+from ..streams.rotation import Rotated
 from .arguments import AnyId, AnyInstant, DroppedFields, ParkedFields
 from .audit import AnyCheckpoint, Audit
 from .caller import Caller
 from .credentials import Credential
 from .engine import Engine
+from .keys import Keys, RotatedKeys
 from .parked import Parked
 from .replaying import Replaying
 from .views import ParkedPage, ParkedView, Replayed, Retried
@@ -30,6 +32,7 @@ class AsyncInstallation:
         self._replaying = Replaying(engine)
         self._parked = Parked(engine, broker)
         self._audit = Audit(engine)
+        self._keys = Keys(engine)
 
     async def caller(self) -> Caller:
         """Who calls, from the credential as it is now. Raises `InvalidCredential`, `Unavailable`."""
@@ -111,6 +114,22 @@ class AsyncInstallation:
     async def checkpoint(self) -> Checkpoint:
         """What the log says now; ``write`` it to a file, and keep that elsewhere."""
         return await self._audit.checkpoint(await self.caller())
+
+    async def rotate_tenant_key(self, report: Report = silent) -> Rotated:
+        """Replace the key of this tenant, while everything runs; goes on with what was broken off.
+
+        ``report`` is told (done, all) in data keys.
+        """
+        return await self._keys.rotate(await self.caller(), report)
+
+    async def rotate_tenant_keys(
+        self, *, made_before: AnyInstant | None = None, report: Report = silent
+    ) -> RotatedKeys:
+        """Replace the keys of all tenants, or of those whose key was made before an instant.
+
+        Give the same instant again to one that was broken off. ``report`` is told (done, all) in tenants.
+        """
+        return await self._keys.rotate_all(await self.caller(), {"made_before": made_before}, report)
 
     async def _rebuilder(self, name: str) -> Rebuilder:
         (await self.caller()).require("installation:admin")

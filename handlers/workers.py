@@ -121,7 +121,7 @@ class Workers:
         passes = Passes(self._engine, self._settings)
         async with self._engine.database.connection() as connection:
             # Every tenant has a key before it has an event; the table is small and needs no scan of the log.
-            cursor = await connection.execute("select tenant from lethelog_vault.tenant_keys")
+            cursor = await connection.execute("select distinct tenant from lethelog_vault.tenant_keys")
             tenants = [row[0] for row in await cursor.fetchall()]
         for tenant in tenants:
             try:

@@ -23,6 +23,8 @@ from .portions import portions, uncollected
 from .recollection import Recollection
 from .vault import DataKeys, Vault, WrappedKey
 
+REKEYED = "rekeyed"
+"""The answer to a unit whose data keys are wrapped under a tenant's key that was replaced since."""
 FEW_EVENTS = 10
 """A unit of no more is made without a word to the garbage collector."""
 FENCE = "erasing"
@@ -183,6 +185,10 @@ class Log:
         turn = self.recollection.turn()
         prepared, fresh = await self._prepare(unit)
         result = await self._queue.submit(prepared)
+        while result.outcome == REKEYED:
+            self._vault.forget_tenant_keys(unit.tenant)
+            prepared, fresh = await self._prepare(unit)
+            result = await self._queue.submit(prepared)
         if result.outcome == "ok":
             for key_id, key in fresh.items():
                 self._vault.remember(unit.tenant, key_id, key, turn)
@@ -208,10 +214,14 @@ class Log:
 
         Nobody else appends until that transaction ends. What comes of it is only true if that commits.
         """
-        prepared, _ = await self._prepare(unit)
-        cursor = await connection.execute(call_statement(), unit_arrays([prepared]))
-        rows: list[tuple[int, str, int, Any, int, UUID]] = await cursor.fetchall()
-        [(_, outcome, position, at, detail, subject)] = rows
+        while True:
+            prepared, _ = await self._prepare(unit)
+            cursor = await connection.execute(call_statement(), unit_arrays([prepared]))
+            rows: list[tuple[int, str, int, Any, int, UUID]] = await cursor.fetchall()
+            [(_, outcome, position, at, detail, subject)] = rows
+            if outcome != REKEYED:
+                break
+            self._vault.forget_tenant_keys(unit.tenant)
         if outcome == "ok":
             return Appended(position, at, tuple(prepared.event_ids))
         if outcome == "version":

@@ -17,6 +17,8 @@ from ..domain.errors import LethelogError, Misconfigured
 
 KEY_BYTES = 32
 _NONCE = 12
+_TAG = 16
+SEALED_KEY_BYTES = _NONCE + KEY_BYTES + _TAG
 
 
 class SealBroken(LethelogError):

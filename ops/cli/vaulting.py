@@ -1,12 +1,12 @@
 """The verbs of the vault: replace the master key while everything runs."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.text import Text
 
-from ...domain.errors import Misconfigured
+from ...domain.errors import InvalidInput, Misconfigured
 from . import options as o
 from .session import Json, Session
 
@@ -19,6 +19,12 @@ def register(app: typer.Typer) -> None:
     vault = typer.Typer(help="The keys that memories are sealed under.", no_args_is_help=True)
     o.add(vault, status, "lethelog vault status", "lethelog vault status --json")
     o.add(vault, rotate, "lethelog vault rotate")
+    o.add(
+        vault,
+        rotate_tenant,
+        "lethelog --tenant acme vault rotate-tenant",
+        "lethelog vault rotate-tenant --all --made-before 2026-01-01",
+    )
     o.add(vault, rewrap, "lethelog vault rewrap")
     o.add(vault, retire, "lethelog vault retire")
     app.add_typer(vault, name="vault", rich_help_panel="Run")
@@ -51,6 +57,40 @@ def rotate(context: typer.Context, json_only: Json = False) -> None:
 
         memory.run(put_in_front())
         _rewrap(session, memory)
+
+
+def rotate_tenant(
+    context: typer.Context,
+    every: Annotated[bool, typer.Option("--all", help="Of all tenants.")] = False,
+    made_before: Annotated[
+        str | None, typer.Option(metavar="INSTANT", help="With --all: only keys that are older than this.")
+    ] = None,
+    json_only: Json = False,
+) -> None:
+    """Put a new key in place of a tenant's, and wrap every data key under it, while everything runs.
+
+    The old key is destroyed once nothing is wrapped under it. What was broken off goes on when it is run again;
+    give --all the same --made-before again, and those that are done are passed over.
+    """
+    session = Session.of(context, json_only)
+    if made_before is not None and not every:
+        raise InvalidInput("made_before", "goes with --all only", "Leave it out, or add --all")
+    with session.open() as memory:
+        if every:
+            with session.printer.progress("replacing keys of tenants") as report:
+                all_of_them = memory.rotate_tenant_keys(made_before=made_before, report=report)
+            session.printer.answer(
+                all_of_them._asdict(),
+                f"replaced the keys of {all_of_them.tenants} tenants; "
+                f"{all_of_them.data_keys} data keys are wrapped anew",
+            )
+            return
+        with session.printer.progress("wrapping data keys") as report:
+            done = memory.rotate_tenant_key(report)
+        session.printer.answer(
+            {**done._asdict(), "tenant": str(done.tenant)},
+            f"the tenant's key is its {done.generation}. now; {done.data_keys} data keys wrapped anew",
+        )
 
 
 def rewrap(context: typer.Context, json_only: Json = False) -> None:
@@ -102,8 +142,11 @@ def _rewrap(session: Session, memory: "Memory") -> None:
 
 
 def _show(session: Session, memory: "Memory") -> None:
+    from ...streams.rotation import Rotation
+
     vault = memory.asyncio.engine.vault
     used = memory.run(vault.master_keys_in_use())
+    unfinished = memory.run(Rotation(memory.asyncio.engine.database, vault).unfinished())
     before = used.pop(None, 0)
     present = [(one, used.pop(one, 0)) for one in vault.keyring.fingerprints]
     missing = {one.hex(): count for one, count in used.items() if one is not None}
@@ -112,12 +155,17 @@ def _show(session: Session, memory: "Memory") -> None:
         "master_keys": [{"fingerprint": one.hex(), "tenants": count} for one, count in present],
         "before_fingerprints": before,
         "missing": missing,
+        "unfinished_rotations": unfinished,
     }
     lines = [Text.assemble((one.hex(), "bold"), f"  wraps the keys of {count} tenants") for one, count in present]
     lines[0].append("  (newest)", "green")
     if before:
         lines.append(Text(f"{before} more are wrapped since before the first rotation"))
     lines += [Text(f"{one}  wraps {count}, and is not here", "red") for one, count in missing.items()]
+    if unfinished:
+        lines.append(
+            Text(f"{unfinished} tenants' keys are being replaced: lethelog vault rotate-tenant", "yellow")
+        )
     session.printer.answer(document, *lines)
 
 

@@ -52,7 +52,7 @@ def silent(_done: int, _of: int) -> None:
 async def test_after_a_rotation_old_and_new_processes_read_and_the_old_key_can_go(database: Database, file: Path):
     tenants = [uuid4() for _ in range(3)]
     running = Vault(database, ring(file))
-    keys = {one: await running.tenant_key(one) for one in tenants}
+    keys = {one: await running.tenant_keys(one) for one in tenants}
     [old] = read_key_file(file)
     assert await running.master_keys_in_use() == {fingerprint(old): 3}
 
@@ -66,24 +66,24 @@ async def test_after_a_rotation_old_and_new_processes_read_and_the_old_key_can_g
 
     # One that has run since before the rotation meets a key it does not know, and reads the file again.
     running.forget()
-    assert {one: await running.tenant_key(one) for one in tenants} == keys
+    assert {one: await running.tenant_keys(one) for one in tenants} == keys
     replace_key_file(file, [NEW])
     fresh = Vault(database, ring(file))
-    assert {one: await fresh.tenant_key(one) for one in tenants} == keys
+    assert {one: await fresh.tenant_keys(one) for one in tenants} == keys
     # The old key opens nothing any more: a copy of the database from now on is closed to whoever has it.
     with pytest.raises(Misconfigured, match="does not open"):
-        await Vault(database, Keyring.of(old)).tenant_key(tenants[0])
+        await Vault(database, Keyring.of(old)).tenant_keys(tenants[0])
 
 
 async def test_keys_of_before_there_were_several_are_found_and_rewrapped(database: Database, database_url: str):
     tenant = uuid4()
-    key = await Vault(database, Keyring.of(OLD)).tenant_key(tenant)
+    key = await Vault(database, Keyring.of(OLD)).tenant_keys(tenant)
     with psycopg.connect(database_url) as superuser:
         superuser.execute("update lethelog_vault.tenant_keys set master = null")
     both = Vault(database, Keyring.of(NEW, OLD))
-    assert await both.tenant_key(tenant) == key
+    assert await both.tenant_keys(tenant) == key
     assert await both.rewrap_tenant_keys(silent) == 1
-    assert await Vault(database, Keyring.of(NEW)).tenant_key(tenant) == key
+    assert await Vault(database, Keyring.of(NEW)).tenant_keys(tenant) == key
 
 
 async def test_a_rotation_that_was_cut_short_goes_on_and_two_at_once_do_no_harm(
@@ -92,7 +92,7 @@ async def test_a_rotation_that_was_cut_short_goes_on_and_two_at_once_do_no_harm(
     monkeypatch.setattr("lethelog.streams.vault.REWRAP_PAGE", 2)
     tenants = [uuid4() for _ in range(7)]
     before = Vault(database, Keyring.of(OLD))
-    keys = {one: await before.tenant_key(one) for one in tenants}
+    keys = {one: await before.tenant_keys(one) for one in tenants}
 
     def cut(done: int, _of: int) -> None:
         if done == 4:
@@ -105,7 +105,7 @@ async def test_a_rotation_that_was_cut_short_goes_on_and_two_at_once_do_no_harm(
     await asyncio.gather(*(one.rewrap_tenant_keys(silent) for one in rotations))
     assert await before.master_keys_in_use() == {fingerprint(NEW): 7}
     fresh = Vault(database, Keyring.of(NEW))
-    assert {one: await fresh.tenant_key(one) for one in tenants} == keys
+    assert {one: await fresh.tenant_keys(one) for one in tenants} == keys
 
 
 async def test_a_key_made_by_a_process_of_before_the_rotation_is_wrapped_under_the_newest(
@@ -114,14 +114,14 @@ async def test_a_key_made_by_a_process_of_before_the_rotation_is_wrapped_under_t
     running = Vault(database, ring(file))
     replace_key_file(file, [NEW])
     tenant = uuid4()
-    key = await running.tenant_key(tenant)
-    assert await Vault(database, Keyring.of(NEW)).tenant_key(tenant) == key
+    key = await running.tenant_keys(tenant)
+    assert await Vault(database, Keyring.of(NEW)).tenant_keys(tenant) == key
 
 
 async def test_no_tenants_key_is_made_while_a_master_key_is_being_let_go(database: Database, file: Path):
     vault = Vault(database, ring(file))
     async with vault.no_new_tenant_keys():
-        made = asyncio.create_task(vault.tenant_key(uuid4()))
+        made = asyncio.create_task(vault.tenant_keys(uuid4()))
         async with database.connection() as watcher:
             while True:
                 waiting = await watcher.execute(
