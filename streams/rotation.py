@@ -15,7 +15,7 @@ from uuid import UUID
 from . import sealing
 from .arrays import ByteaArray, UuidArray
 from .database import Connection, Database
-from .vault import Vault, read_tenant_keys
+from .vault import Vault
 from .wrapping import KEPT_PURPOSES, TenantKeys, Wrapper, binding, key_id_of_purpose, unwrap
 
 PAGE = 1_000
@@ -97,8 +97,7 @@ class Rotation:
         """The tenant's keys once there is a new one in front: made here, or by somebody else meanwhile."""
         first = (await self._vault.tenant_keys(tenant)).newest
         while True:
-            async with self._database.connection() as connection:
-                rows = await read_tenant_keys(connection, tenant)
+            rows = await self._vault.read_tenant_keys(tenant)
             present = await self._vault.open_tenant_keys(tenant, rows)
             if len(present.generations) < len(rows):
                 raise sealing.UnusableKey(

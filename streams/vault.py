@@ -189,14 +189,15 @@ class Vault:
 
     async def _read_wrapped(self, tenant: UUID, ids: Sequence[UUID]) -> list[tuple[UUID, bytes]]:
         """Those of these keys that exist, as they are stored."""
-        async with self._database.connection() as connection, connection.cursor(binary=True) as cursor:
+        rows = await self._database.doors.rows(
+            tenant,
             # By their places among those asked for: to make an id of what comes back takes as long as to open it.
-            await cursor.execute(
-                "select x.n, k.wrapped from unnest(%s) with ordinality x(key_id, n) "
-                "join lethelog_vault.data_keys k on k.tenant = %s and k.key_id = x.key_id",
-                (UuidArray(ids), tenant),
-            )
-            return [(ids[n - 1], wrapped) for n, wrapped in await cursor.fetchall()]
+            "select x.n, k.wrapped from unnest(%s) with ordinality x(key_id, n) "
+            "join lethelog_vault.data_keys k on k.tenant = %s and k.key_id = x.key_id",
+            (UuidArray(ids), tenant),
+            binary=True,
+        )
+        return [(ids[n - 1], wrapped) for n, wrapped in rows]
 
     async def _openers(self, tenant: UUID) -> dict[int, sealing.Opener]:
         """What opens the keys of a tenant, by generation; none where its own do not, which concerns it alone."""
@@ -259,14 +260,18 @@ class Vault:
     @asynccontextmanager
     async def no_new_tenant_keys(self) -> AsyncGenerator[None]:
         """While inside, no process wraps a new tenant's key, so a master key that wraps nothing may be let go."""
-        async with self._database.transaction() as connection:
+        async with self._database.doors.transaction() as connection:
             await connection.execute("select pg_advisory_xact_lock(%s)", (_NEW_TENANT_KEYS,))
             yield
 
     async def _load_or_make_tenant_keys(self, tenant: UUID) -> TenantKeys:
-        async with self._database.connection() as connection:
-            rows = await read_tenant_keys(connection, tenant)
+        rows = await self.read_tenant_keys(tenant)
         return await self.open_tenant_keys(tenant, rows or await self._make_tenant_key(tenant))
+
+    async def read_tenant_keys(self, tenant: UUID) -> list[WrappedTenantKey]:
+        """A tenant's keys as they are stored: one, two while it is being replaced, none before its first use."""
+        rows = await self._database.doors.rows(tenant, _TENANT_KEYS, (tenant,))
+        return [WrappedTenantKey(*row) for row in rows]
 
     async def open_tenant_keys(self, tenant: UUID, rows: Sequence[WrappedTenantKey]) -> TenantKeys:
         """A tenant's keys from their rows. Raises `Erased`, and `UnusableKey` where the newest does not open."""
@@ -286,14 +291,15 @@ class Vault:
         return TenantKeys(keys)
 
     async def _make_tenant_key(self, tenant: UUID) -> list[WrappedTenantKey]:
-        async with self._database.transaction() as connection:
+        async with self._database.doors.tenant(tenant) as connection:
             master, wrapped = await self.wrap_tenant_key(connection, tenant, sealing.new_key())
             await connection.execute(
                 "insert into lethelog_vault.tenant_keys (tenant, generation, master, wrapped) "
                 "values (%s, 1, %s, %s) on conflict do nothing",
                 (tenant, master, wrapped),
             )
-            return await read_tenant_keys(connection, tenant)
+            rows = await (await connection.execute(_TENANT_KEYS, (tenant,))).fetchall()
+        return [WrappedTenantKey(*row) for row in rows]
 
     async def wrap_tenant_key(self, connection: Connection, tenant: UUID, key: bytes) -> tuple[bytes, bytes]:
         """(fingerprint of the master key, the key wrapped under it), good for the transaction that stores it."""
@@ -310,9 +316,4 @@ def _opened(opener: sealing.Opener, sealed: bytes, bound_to: bytes) -> bytes | N
         return None
 
 
-async def read_tenant_keys(connection: Connection, tenant: UUID) -> list[WrappedTenantKey]:
-    """A tenant's keys as they are stored: one, or two while it is being replaced; none before its first use."""
-    cursor = await connection.execute(
-        "select generation, master, wrapped from lethelog_vault.tenant_keys where tenant = %s", (tenant,)
-    )
-    return [WrappedTenantKey(*row) for row in await cursor.fetchall()]
+_TENANT_KEYS = "select generation, master, wrapped from lethelog_vault.tenant_keys where tenant = %s"

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
         vault,
         rotate_tenant,
         "lethelog --tenant acme vault rotate-tenant",
-        "lethelog vault rotate-tenant --all --made-before 2026-01-01",
+        "lethelog vault rotate-tenant --all --made-before 2026-01-01T00:00:00Z",
     )
     o.add(vault, rewrap, "lethelog vault rewrap")
     o.add(vault, retire, "lethelog vault retire")

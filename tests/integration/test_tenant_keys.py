@@ -27,10 +27,10 @@ from lethelog.streams.rotation import Rotation
 from lethelog.streams.sealing import UnusableKey
 from lethelog.streams.vault import Vault
 
-from .test_log_append import WAITING, remembered
+from .held import Held
+from .test_log_append import remembered
 
 MASTER = b"m" * 32
-APPEND_LOCK = 7_283_460_113
 
 
 def silent(_done: int, _of: int) -> None:
@@ -149,7 +149,7 @@ async def test_duplicates_retries_and_names_are_found_after_a_rotation(world):
     again = await world.commands.remember(caller, text, Retry("once"))
     duplicate = await world.commands.remember(caller, text)
     assert first.memory.id == again.memory.id == duplicate.memory.id
-    directory = Directory(world.engine.database, Vault(world.engine.database, Keyring.of(MASTER)))
+    directory = Directory(world.engine.doors, Vault(world.engine.database, Keyring.of(MASTER)))
     assert await directory.find(caller.tenant, "project", "shop") == project
     assert await directory.names(caller.tenant, [project]) == {project: "shop"}
     assert (await world.get(first.memory.id)).project == "shop"
@@ -252,25 +252,20 @@ async def test_a_rotation_that_is_killed_loses_nothing_and_goes_on(process, anot
 # --- beside appends ---------------------------------------------------------------------------------------------
 
 
-async def waiting(superuser: psycopg.AsyncConnection, number: int) -> None:
-    """Return once so many wait for an advisory lock of this database."""
-    while len(await (await superuser.execute(WAITING)).fetchall()) < number:
-        pass
-
-
 async def test_an_append_that_was_sealed_under_the_old_key_is_sealed_anew(process, another, database_url):
     """It is on its way when the key is replaced: behind the rotation, in the queue for the log."""
     tenant = uuid4()
     await another.remember(tenant)
-    async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as superuser:
-        await superuser.execute("select pg_advisory_lock(%s)", (APPEND_LOCK,))
-        rotating = asyncio.create_task(process.rotate(tenant))
-        await waiting(superuser, 1)
-        appending = asyncio.create_task(another.remember(tenant, "under the old key"))
-        await waiting(superuser, 2)
-        await superuser.execute("select pg_advisory_unlock(%s)", (APPEND_LOCK,))
-        stream = await appending
-        await rotating
+    held = Held(database_url)
+    rotating = asyncio.create_task(process.rotate(tenant))
+    await held.is_waited_for()
+    appending = asyncio.create_task(another.remember(tenant, "under the old key"))
+    while held.waiting() < 2:
+        await asyncio.sleep(0)
+    held.release()
+    stream = await appending
+    await rotating
+    held.close()
     assert generations(database_url, tenant) == ([2], {2})
     assert await process.content(tenant, stream) == "under the old key"
     assert len(await process.log.read_stream(tenant, stream)) == 1
@@ -391,6 +386,8 @@ async def test_keys_of_before_there_were_generations_read_and_are_rotated(proces
 
 # --- any order --------------------------------------------------------------------------------------------------
 
+MASTERS = [MASTER]
+"""Newest first; the tenants of earlier examples are still there, and are wrapped anew with the others."""
 STEPS = st.lists(st.sampled_from(["remember", "rotate", "cut", "master", "restart"]), max_size=12)
 
 
@@ -410,7 +407,7 @@ def monkeypatch_once():
 
 
 async def _replaced_in_order(steps: list[str], database_url: str) -> None:
-    masters = [os.urandom(32)]
+    masters = MASTERS
     database, tenant = Database(database_url), uuid4()
     await database.open()
 
@@ -473,7 +470,7 @@ def test_the_revision_before_is_reached_again_while_no_key_was_replaced(database
     engine.dispose()
 
 
-BEFORE_TENANT_KEYS = "0009"
+BEFORE_TENANT_KEYS = "0010"
 
 
 async def _remembered_in(database_url: str, tenant: UUID | None) -> UUID:

@@ -5,6 +5,8 @@ begin
     end if;
 end $$;
 drop function lethelog.begin_tenant_key, lethelog.rewrap_data_keys, lethelog.end_tenant_key;
+revoke delete on lethelog_vault.tenant_keys from lethelog_functions;
+revoke update (wrapped) on lethelog_vault.data_keys from lethelog_functions;
 -- Without the generation they begin with, which is the first.
 update lethelog_vault.data_keys set wrapped = substr(wrapped, 5) where octet_length(wrapped) = 64;
 alter table lethelog_vault.tenant_keys drop constraint tenant_keys_pkey, add primary key (tenant);

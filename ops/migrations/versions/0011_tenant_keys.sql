@@ -63,9 +63,10 @@ begin
     perform pg_notify('lethelog_erased', '');
     return true;
 end $$;
-revoke all on function lethelog.begin_tenant_key, lethelog.rewrap_data_keys, lethelog.end_tenant_key from public;
 grant execute on function lethelog.begin_tenant_key, lethelog.rewrap_data_keys, lethelog.end_tenant_key
-to lethelog_application;
+to lethelog_worker;
+grant delete on lethelog_vault.tenant_keys to lethelog_functions;
+grant update (wrapped) on lethelog_vault.data_keys to lethelog_functions;
 
 -- As before, but that a unit is refused whose data keys are wrapped under a key that was replaced since.
 create or replace function lethelog.append(
