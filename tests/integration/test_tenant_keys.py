@@ -470,7 +470,7 @@ def test_the_revision_before_is_reached_again_while_no_key_was_replaced(database
     engine.dispose()
 
 
-BEFORE_TENANT_KEYS = "0010"
+BEFORE_TENANT_KEYS = "0011"
 
 
 async def _remembered_in(database_url: str, tenant: UUID | None) -> UUID:
