@@ -82,6 +82,12 @@ class Revise(_Described):
     expected_version: int | None = Field(default=None, ge=1)
 
 
+class ReviseImported(Revise):
+    """Write a successor taken over from elsewhere: longer content, own date."""
+
+    content: ImportContent
+
+
 class _OnMemory(Input):
     memory_id: Id
     expected_version: int | None = Field(default=None, ge=1)

@@ -23,6 +23,7 @@ Derived = Literal["cascade", "list"]
 ReEntry = Literal["none", "block"]
 """What is left of a text: nothing, or a keyed digest by which it comes back quarantined only."""
 
+NamedKind = Literal["project", "user", "agent", "run", "session", "subject", "actor"]
 _REGISTRY: dict[str, type["Event"]] = {}
 
 
@@ -36,6 +37,8 @@ class Event(BaseModel):
     SCHEMA: ClassVar[int] = 1
     SEALED: ClassVar[frozenset[str]] = frozenset()
     SEALED_FOR: ClassVar[dict[str, str]] = {}
+    NAMED: ClassVar[dict[str, NamedKind]] = {}
+    """Fields that hold the opaque id of an outside name, and the kind of name."""
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
@@ -68,6 +71,14 @@ class MemoryRemembered(Event):
 
     NAME = "memory.remembered"
     SEALED = frozenset({"topic", "content", "tags", "metadata"})
+    NAMED = {
+        "project": "project",
+        "user": "user",
+        "agent": "agent",
+        "run": "run",
+        "session": "session",
+        "subject": "subject",
+    }
 
     memory_type: MemoryType
     scope: str
@@ -114,6 +125,7 @@ class MemoryMoved(Event):
 
     NAME = "memory.moved"
     SEALED = frozenset({"tags", "tags_before"})
+    NAMED = {"project": "project", "project_before": "project"}
 
     scope: str
     scope_before: str
@@ -156,6 +168,7 @@ class MemorySuppressed(Event):
 
     NAME = "memory.suppressed"
     SEALED = frozenset({"reason"})
+    NAMED = {"approver": "actor"}
 
     plan_id: UUID
     approver: UUID
@@ -612,3 +625,71 @@ class TokenRevoked(Event):
     """It is valid no longer."""
 
     NAME = "token.revoked"
+
+
+# --- archive ----------------------------------------------------------------------------------------------------
+
+
+class ArchiveFilter(BaseModel):
+    """Which memories an archive holds; every part that is given narrows it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    memory_types: tuple[MemoryType, ...] = ()
+    scope: str | None = None
+    project: UUID | None = None
+    user: UUID | None = None
+    agent: UUID | None = None
+    run: UUID | None = None
+    session: UUID | None = None
+    subject: UUID | None = None
+
+
+class ArchiveExportStarted(Event):
+    """An archive is being written; from now on a copy may exist where erasure does not reach."""
+
+    NAME = "archive.export_started"
+
+    position: int
+    """It holds what was on record up to here."""
+    content: bool
+    """False for a skeleton without personal text and names."""
+    filter: ArchiveFilter | None = None
+    """None for the whole tenant."""
+
+
+class ArchiveExported(Event):
+    """The archive is complete."""
+
+    NAME = "archive.exported"
+
+    digest: str
+    """SHA-256 of the file."""
+    memories: int
+    events: int
+    held: tuple[UUID, ...] | None = None
+    """The memories in it; None for every one on record by then, or where they were too many to name."""
+
+
+class ArchiveImportStarted(Event):
+    """What an archive holds began to come in."""
+
+    NAME = "archive.import_started"
+
+    digest: str
+    """SHA-256 of the file."""
+    tenant: UUID
+    """The tenant it was written from, by the opaque id of its own installation."""
+
+
+class ArchiveImported(Event):
+    """An archive came in. Its events were not published: they stand between these positions, marked by its id."""
+
+    NAME = "archive.imported"
+
+    first_position: int
+    last_position: int
+    imported: dict[str, int]
+    """How many memories, proposals, passes and verdicts came or went on."""
+    skipped: dict[str, int]
+    """How many did not, by reason: present, erased, duplicate, refused."""

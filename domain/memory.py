@@ -48,6 +48,8 @@ class Memory(NamedTuple):
     verified: bool
     occurred_at: datetime
     recorded_at: datetime
+    changed_at: datetime
+    """When what led to this state was put on record."""
     fresh_at: datetime
     """When it was last written, moved or reaffirmed; ``occurred_at`` at first (settlement 3)."""
     valid_from: datetime | None
@@ -119,7 +121,7 @@ def evolve(state: Memory | None, event: e.Event, *, stream: UUID, version: int, 
     if state is None:
         raise ValueError(f"stream {stream} does not begin with memory.remembered")
     changes = {"version": version, "state_version": state.state_version + 1, **_changes(state, event, recorded_at)}
-    return state._replace(**changes)
+    return state._replace(changed_at=recorded_at, **changes)
 
 
 def _changes(state: Memory, event: e.Event, recorded_at: datetime) -> dict[str, Any]:
@@ -176,6 +178,7 @@ def _remembered(event: e.MemoryRemembered, stream: UUID, version: int, recorded_
         verified=False,
         occurred_at=event.occurred_at,
         recorded_at=recorded_at,
+        changed_at=recorded_at,
         fresh_at=event.occurred_at,
         valid_from=event.valid_from,
         valid_to=event.valid_to,

@@ -69,6 +69,20 @@ class TimeFields(KnownFields, total=False):
     """What held at this instant."""
 
 
+class ArchiveFields(TypedDict, total=False):
+    """Which memories an archive holds, and whether with their texts."""
+
+    content: bool
+    memory_types: Sequence[MemoryType]
+    scope: str
+    project: str
+    user_id: str
+    agent_id: str
+    run_id: str
+    session_id: str
+    subject: str
+
+
 class FilterFields(TimeFields, total=False):
     """What search and list are narrowed by."""
 

@@ -1,11 +1,13 @@
 """The two times of a read: what was on record then, and what was true then (settlement 2)."""
 
+from uuid import UUID
+
 from ..domain.errors import InvalidInput
 from ..domain.fields import Input, Instant, KnownAt, Position
 from ..projections.as_of import AsOf
 from ..projections.progress import wait_for
 from .engine import Engine
-from .moments import moment_of
+from .moments import has_moved_in, moment_of
 from .views import AsOfView
 
 
@@ -20,7 +22,7 @@ class Timed(Input):
     """A log position that the answer must include (read your own write)."""
 
 
-async def look_from(engine: Engine, asked: Timed, read_model: str) -> AsOf:
+async def look_from(engine: Engine, tenant: UUID, asked: Timed, read_model: str) -> AsOf:
     """The times as they apply, once the read model has what they need.
 
     Raises `InvalidInput` for a moment that the record does not have, and `NotCaughtUp`.
@@ -29,13 +31,15 @@ async def look_from(engine: Engine, asked: Timed, read_model: str) -> AsOf:
         if asked.after:
             await wait_for(engine.doors, read_model, asked.after)
         return AsOf(engine.clock(), valid_at=asked.valid_at)
+    moved_in = not isinstance(asked.known_at, int) and await has_moved_in(engine.log, tenant)
     moment = await moment_of(engine.log, "known_at", asked.known_at)
     known = moment.position
     if asked.after is not None and asked.after > known:
         raise InvalidInput("after", f"lies beyond known_at, which is position {known}", "Leave one of them out")
-    if known:
-        await wait_for(engine.doors, read_model, known)
-    return AsOf(moment.at, known, asked.valid_at)
+    needed = await engine.log.head() if moved_in else known
+    if needed:
+        await wait_for(engine.doors, read_model, needed)
+    return AsOf(moment.at, known, moved_in, asked.valid_at)
 
 
 def echoed(as_of: AsOf) -> AsOfView | None:

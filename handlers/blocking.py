@@ -5,13 +5,18 @@ share commits.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from ..projections.rebuild import Report, silent
+from .archive.exporting import ArchiveWritten
+from .archive.foreign import ForeignFormat, ForeignResult
+from .archive.importing import ImportResult
 from .arguments import (
     AnyId,
     AnyInstant,
+    ArchiveFields,
     EventFields,
     FilterFields,
     KnownFields,
@@ -95,6 +100,10 @@ class BlockingMemory(BlockingInstallation):
     def remember(self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]) -> Written:
         """See `AsyncMemory.remember`."""
         return self.run(self.asyncio.remember(content, key=key, **fields))
+
+    def import_memory(self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]) -> Written:
+        """See `AsyncMemory.import_memory`."""
+        return self.run(self.asyncio.import_memory(content, key=key, **fields))
 
     def revise(
         self, memory_id: AnyId, content: str, *, key: str | None = None, **fields: Unpack[ReviseFields]
@@ -206,6 +215,27 @@ class BlockingMemory(BlockingInstallation):
                 yield from found
         finally:
             self.run(coming.aclose())
+
+    def export_archive(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        report: Report = silent,
+        **chosen: Unpack[ArchiveFields],
+    ) -> ArchiveWritten:
+        """See `AsyncMemory.export_archive`."""
+        return self.run(self.asyncio.export_archive(path, overwrite=overwrite, report=report, **chosen))
+
+    def import_archive(self, path: str | Path, *, dry_run: bool = False, report: Report = silent) -> ImportResult:
+        """See `AsyncMemory.import_archive`."""
+        return self.run(self.asyncio.import_archive(path, dry_run=dry_run, report=report))
+
+    def import_foreign(
+        self, source: ForeignFormat, path: str | Path, *, dry_run: bool = False, report: Report = silent
+    ) -> ForeignResult:
+        """See `AsyncMemory.import_foreign`."""
+        return self.run(self.asyncio.import_foreign(source, path, dry_run=dry_run, report=report))
 
     def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
         """See `AsyncMemory.proposals`."""

@@ -71,20 +71,20 @@ class TextClaims:
         if before.content is None:
             return []
         claims: list[Claim] = []
-        old = (before.scope, before.content) if _holds(before) else None
-        new = (after.scope, before.content) if _holds(after) else None
+        old = (before.scope, before.content) if holds(before) else None
+        new = (after.scope, before.content) if holds(after) else None
         present = await self.holders(before.scope, before.content)
         if old != new:
             if old is not None and present.content == before.id:
                 claims.append(Claim("content", self.digest("content", *old), before.id, handed_to))
             if new is not None:
                 claims.append(await self._take(new, before.id))
-        if _holds(before) and not _holds(after):
+        if holds(before) and not holds(after):
             digest = self.digest("ended", before.scope, before.content)
             claims.append(Claim("ended", digest, present.ended, before.id))
-        if not _holds(before) and present.ended == before.id:
+        if not holds(before) and present.ended == before.id:
             digest = self.digest("ended", before.scope, before.content)
-            if _holds(after):
+            if holds(after):
                 # What this one had taken over is the last ended one again.
                 claims.append(Claim("ended", digest, before.id, before.earlier))
             elif after.scope != before.scope:
@@ -112,6 +112,6 @@ class TextClaims:
         return Claim("content", self.digest("content", *text), holder, memory_id)
 
 
-def _holds(state: Memory) -> bool:
+def holds(state: Memory) -> bool:
     """Whether a memory keeps others of its text out: it has not ended (quarantined ones do keep out)."""
     return not (state.archived or state.suppressed or state.refuted or state.successor)

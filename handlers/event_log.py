@@ -157,4 +157,5 @@ def _view(recorded: RecordedEvent, names: Mapping[UUID, str]) -> EventView:
         data=recorded.event.model_dump(mode="json") if recorded.event is not None else None,
         names={str(one): names[one] for one in _named(recorded) if one in names},
         broken=recorded.broken,
+        archive=None if envelope.origin is None else envelope.origin.archive,
     )

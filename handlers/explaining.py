@@ -52,7 +52,7 @@ class Explaining:
                 for recorded in streams.get(memory_id, [])
                 if recorded.version == 1 or recorded.envelope.correlation in causes
             ]
-        links.sort(key=lambda recorded: recorded.position)
+        links.sort(key=lambda recorded: (recorded.recorded_at, recorded.happened_at))
         names = await self._engine.directory.names(caller.tenant, {one.envelope.actor.id for one in links})
         return Chain(proposal_id=proposal.id, links=tuple(_link(one, staged.ref, names) for one in links))
 

@@ -98,7 +98,16 @@ class MemoryCommands:
     async def revise(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
         """Write the successor of a memory; one live head per lineage (A2, A3, F30)."""
         caller.require("memory:write")
-        command = parse(c.Revise, arguments)
+        return await self._revise(caller, parse(c.Revise, arguments), retry)
+
+    async def revise_imported(
+        self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()
+    ) -> Written:
+        """Take over what followed a memory elsewhere: up to 262,144 characters, at its own date."""
+        caller.require("memory:import")
+        return await self._revise(caller, parse(c.ReviseImported, arguments), retry)
+
+    async def _revise(self, caller: Caller, command: c.Revise, retry: Retry) -> Written:
         self._check_import(caller, command.occurred_at is not None)
         caller.check_trust(command.trust)
         successor_id = new_id()

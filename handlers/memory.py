@@ -6,15 +6,20 @@ Every write's position is remembered, and every read waits for it: you always re
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Unpack
 
 from ..domain.errors import InvalidInput, NotCaughtUp
 from ..domain.fields import Input, Position, parse
 from ..projections.rebuild import Report, silent
 from ..streams.broker import BrokerSettings
+from .archive.exporting import ArchiveWritten, Exporting
+from .archive.foreign import ForeignFormat, ForeignResult, TakingOver
+from .archive.importing import Importing, ImportResult
 from .arguments import (
     AnyId,
     AnyInstant,
+    ArchiveFields,
     EventFields,
     FilterFields,
     KnownFields,
@@ -89,6 +94,9 @@ class AsyncMemory(AsyncInstallation):
         self._passes = Passes(engine, passes)
         self._explaining = Explaining(engine, self._reviewing)
         self._event_log = EventLog(engine)
+        self._exporting = Exporting(engine)
+        self._importing = Importing(engine)
+        self._foreign = TakingOver(engine, self._commands)
         self._close = close
         self.position = position
         """Log position that reads wait for: this memory's newest write, or the log's end when it was opened."""
@@ -125,6 +133,14 @@ class AsyncMemory(AsyncInstallation):
         arguments: dict[str, Any] = {**fields, "content": content}
         arguments.setdefault("topic", topic_of(content))
         return self._noted(await self._commands.remember(await self.caller(), arguments, Retry(key)))
+
+    async def import_memory(
+        self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]
+    ) -> Written:
+        """Take over one memory written elsewhere: up to 262,144 characters, at its own ``occurred_at``."""
+        arguments: dict[str, Any] = {**fields, "content": content}
+        arguments.setdefault("topic", topic_of(content))
+        return self._noted(await self._commands.import_memory(await self.caller(), arguments, Retry(key)))
 
     async def revise(
         self, memory_id: AnyId, content: str, *, key: str | None = None, **fields: Unpack[ReviseFields]
@@ -241,6 +257,47 @@ class AsyncMemory(AsyncInstallation):
             async for memory in found:
                 await self.caller()
                 yield memory
+
+    async def export_archive(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        report: Report = silent,
+        **chosen: Unpack[ArchiveFields],
+    ) -> ArchiveWritten:
+        """Write this tenant, or the memories that a filter keeps, into one file; compressed for ``.gz``.
+
+        It holds them in clear, by outside names, with their history, proposals and decisions. That it was written
+        is on record. The file appears once it is whole; broken off, nothing is left.
+        """
+        written, position = await self._exporting.export(
+            await self.caller(), Path(path), chosen, report, overwrite=overwrite
+        )
+        self.position = max(self.position, position)
+        return written
+
+    async def import_archive(
+        self, path: str | Path, *, dry_run: bool = False, report: Report = silent
+    ) -> ImportResult:
+        """Read an archive in, with its ids, actors and instants; twice is once, and what was erased stays erased.
+
+        ``dry_run`` tells what would come, item by item, and changes nothing.
+        """
+        result = await self._importing.import_archive(await self.caller(), Path(path), report, dry_run=dry_run)
+        self.position = max(self.position, result.position)
+        return result
+
+    async def import_foreign(
+        self, source: ForeignFormat, path: str | Path, *, dry_run: bool = False, report: Report = silent
+    ) -> ForeignResult:
+        """Take over what another system wrote: ``mem0`` (get_all, history) or ``mcp-memory`` (JSON lines).
+
+        Everything comes in as the words of an importer; what has no place here is listed.
+        """
+        result = await self._foreign.take_over(await self.caller(), source, Path(path), report, dry_run=dry_run)
+        self.position = max(self.position, result.position)
+        return result
 
     async def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
         """A page of the review queue. Listing changes nothing."""

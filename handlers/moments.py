@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from ..domain.errors import InvalidInput
 from ..streams.log import Log
@@ -13,6 +14,15 @@ class Moment:
 
     position: int
     at: datetime
+
+
+MOVED_IN = "import"
+"""Kind of the claims that say which archives came into a tenant."""
+
+
+async def has_moved_in(log: Log, tenant: UUID) -> bool:
+    """Whether this tenant has history of another log, whose instants are not those of its positions here."""
+    return bool(await log.claim_holders(tenant, MOVED_IN, b"", 1))
 
 
 async def moment_of(log: Log, field: str, asked: datetime | int) -> Moment:

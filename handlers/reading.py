@@ -109,7 +109,7 @@ class Reading:
         caller.require("memory:read")
         query = parse(SearchQuery, arguments)
         _check_text("query", query.query)
-        as_of = await look_from(self._engine, query, LiveMemory.name)
+        as_of = await look_from(self._engine, caller.tenant, query, LiveMemory.name)
         matching = await self._filter(caller, query, as_of)
         if matching is None:
             return SearchResult(hits=(), count=0, applied_scope=query.scope, as_of=echoed(as_of))
@@ -134,7 +134,7 @@ class Reading:
         """A page of memories, newest first by when they were said, with the exact total."""
         caller.require("memory:read")
         query = parse(ListQuery, arguments)
-        as_of = await look_from(self._engine, query, LiveMemory.name)
+        as_of = await look_from(self._engine, caller.tenant, query, LiveMemory.name)
         matching = await self._filter(caller, query, as_of)
         if matching is None:
             return MemoryPage(memories=(), total=0, as_of=echoed(as_of))
@@ -160,7 +160,7 @@ class Reading:
         """
         caller.require("memory:read")
         query = parse(GetQuery, arguments)
-        as_of = await look_from(self._engine, query, LiveMemory.name)
+        as_of = await look_from(self._engine, caller.tenant, query, LiveMemory.name)
         async with self._read_models(caller.tenant) as connection:
             rows = await read_rows(connection, caller.tenant, query.ids, as_of)
         await self.refuse_missing(caller.tenant, [one for one in query.ids if one not in rows], as_of)
@@ -172,13 +172,13 @@ class Reading:
         """Everything that happened to a memory, in order, with actors and causes."""
         caller.require("memory:read")
         query = parse(HistoryQuery, arguments)
-        as_of = await look_from(self._engine, query, MemoryHistory.name)
+        as_of = await look_from(self._engine, caller.tenant, query, MemoryHistory.name)
         async with self._read_models(caller.tenant) as connection:
             cursor = await connection.execute(
                 "select position, name, event_id, recorded_at, actor_kind, actor_ref, cause, correlation, policy, "
-                "judge, detail from memory_history where tenant = %s and memory_id = %s "
-                "and (%s::bigint is null or position <= %s) order by position",
-                (caller.tenant, query.memory_id, as_of.known, as_of.known),
+                "judge, detail from memory_history where tenant = %(tenant)s and memory_id = %(memory)s "
+                f"{_THEN[as_of.moved_in]} order by recorded_at, happened_at",
+                {"tenant": caller.tenant, "memory": query.memory_id, "known": as_of.known, "now": as_of.now},
             )
             rows = await cursor.fetchall()
         if not rows:
@@ -275,6 +275,13 @@ def _refuse_contradictions(query: _Narrowed, as_of: AsOf) -> None:
         raise InvalidInput("current", "cannot be given together with valid_at", "valid_at keeps what held then")
     if query.recorded_after is not None and as_of.known is not None and query.recorded_after > as_of.now:
         raise InvalidInput("recorded_after", "lies after known_at, when nothing of that was on record")
+
+
+_THEN = {
+    False: "and (%(known)s::bigint is null or position <= %(known)s)",
+    True: "and recorded_at <= %(now)s",
+}
+"""SQL of what was on record: by position, or by instant where history was moved in."""
 
 
 def _check_text(field: str, text: str) -> None:

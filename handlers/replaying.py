@@ -4,6 +4,7 @@ The memories are folded from the log itself, so they prove what a read model sho
 """
 
 from collections.abc import AsyncGenerator, Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from ..streams.pages import Selection
 from ..streams.payloads import RecordedEvent, UnreadableEvent, WrittenByNewer
 from .caller import Caller
 from .engine import Engine
-from .moments import moment_of
+from .moments import has_moved_in, moment_of
 from .present import present_memory
 from .views import MemoryView, Replayed
 
@@ -55,8 +56,13 @@ class Replaying:
         without it would be no proof.
         """
         caller.require("memory:read")
-        moment = await moment_of(self._engine.log, "to", parse(ReplayQuery, arguments).to)
-        for memory, position in (await self._fold(caller.tenant, moment.position, report)).values():
+        to = parse(ReplayQuery, arguments).to
+        moment = await moment_of(self._engine.log, "to", to)
+        upto, by = moment.position, None
+        if not isinstance(to, int) and await has_moved_in(self._engine.log, caller.tenant):
+            # What was moved in stands later in this log than in the one it happened in (ADR 9).
+            upto, by = await self._engine.log.head(), moment.at
+        for memory, position in (await self._fold(caller.tenant, upto, by, report)).values():
             if memory.content is not None:
                 yield await present_memory(self._engine, caller.tenant, memory, position, now=moment.at)
 
@@ -93,7 +99,10 @@ class Replaying:
         caller.require("installation:admin")
         await self._replayer.drop(name)
 
-    async def _fold(self, tenant: UUID, upto: int, report: Report) -> dict[UUID, tuple[Memory, int]]:
+    async def _fold(
+        self, tenant: UUID, upto: int, by: datetime | None, report: Report
+    ) -> dict[UUID, tuple[Memory, int]]:
+        """States after the events up to a position, and of those only what was on record by an instant."""
         states: dict[UUID, tuple[Memory, int]] = {}
         only = Selection(tenant, namespace="memory.")
         position = 0
@@ -101,10 +110,12 @@ class Replaying:
             report(position, upto)
             page = await self._engine.log.read_page(position, _PAGE, upto, only=only)
             for one in page:
+                if by is not None and one.recorded_at > by:
+                    continue
                 before = states.get(one.stream)
                 state = evolve(
                     before[0] if before else None,
-                    _known(one),
+                    known_event(one),
                     stream=one.stream,
                     version=one.version,
                     recorded_at=one.recorded_at,
@@ -115,7 +126,8 @@ class Replaying:
             position = page[-1].position
 
 
-def _known(recorded: RecordedEvent) -> Event:
+def known_event(recorded: RecordedEvent) -> Event:
+    """Its payload. Raises `UnreadableEvent` for one that cannot be read or is not known."""
     at = f"the event at position {recorded.position} ({recorded.name})"
     where = {"position": recorded.position, "event": recorded.name}
     if recorded.broken is not None and recorded.broken != WrittenByNewer.__name__:

@@ -243,6 +243,8 @@ class EventView(View):
     names: Mapping[str, str] = {}
     """Outside names of the opaque ids in ``data`` (project, user, agent, …), by id; erased ones are absent."""
     broken: str | None = None
+    archive: UUID | None = None
+    """The archive that it was moved in with; None for what happened here."""
 
 
 class EventPage(View):

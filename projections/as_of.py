@@ -17,9 +17,11 @@ HELD = (
 """SQL of `domain.memory.Memory.held`."""
 _CLOSED = "(successor is not null or (valid_to is not null and valid_to <= %(now)s))"
 _STATE = ", ".join((*COLUMNS, *DERIVED_COLUMNS))
-_PRESENT = f"select {_STATE}, {2**63 - 1}::bigint as until_position from live_memory"
-_STATES = f"({_PRESENT} union all select {_STATE}, until_position from memory_past) live_memory"
+_UNTIL = f"{2**63 - 1}::bigint as until_position, 'infinity'::timestamptz as until_at"
+_PRESENT = f"select {_STATE}, {_UNTIL} from live_memory"
+_STATES = f"({_PRESENT} union all select {_STATE}, until_position, until_at from memory_past) live_memory"
 _THEN = "position <= %(known)s and %(known)s < until_position"
+_THEN_ELSEWHERE = "changed_at <= %(now)s and %(now)s < until_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,9 @@ class AsOf:
     """What expiry, ends and ages go by: the present, or the instant that ``known`` stands for."""
     known: int | None = None
     """Only what was on record at this position of the log; None for all that is."""
+    moved_in: bool = False
+    """Whether ``now`` decides instead of ``known``: history was moved in, whose instants are those of the log it
+    happened in, and whose positions are later (ADR 9)."""
     valid_at: datetime | None = None
     """Only what held then (`HELD`), whatever ended it later; None for all there is, the ended ones marked."""
 
@@ -52,7 +57,7 @@ class AsOf:
 
     def where(self) -> list[str]:
         """SQL conditions; their values are `values`."""
-        conditions = [_THEN] if self.known is not None else []
+        conditions = [] if self.known is None else [_THEN_ELSEWHERE if self.moved_in else _THEN]
         return conditions + ([HELD] if self.valid_at is not None else [])
 
     def values(self) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from .memory_past import (
     STAGED,
     Held,
     Key,
+    State,
     add_staged_past,
     create_past,
     end_present_states,
@@ -58,8 +59,8 @@ class Prepared:
     """The row of each memory, as it is after the page."""
     past: list[bytes]
     """Rows of the states that it went through within the page."""
-    ended: dict[Key, int]
-    """Memories that were there before, and the position of the event that ends their present state."""
+    ended: dict[Key, State]
+    """Memories that were there before, and the state that ends their present one."""
     cleared: list[Key]
     """Memories whose rows must go: their key is destroyed, or all their rows are written here."""
 
@@ -83,7 +84,7 @@ class LiveMemory:
 
     @property
     def version(self) -> str:
-        return f"3/{self._embedder.model}/{self._embedder.dimensions}"
+        return f"4/{self._embedder.model}/{self._embedder.dimensions}"
 
     def loading(self, start: int, target: int) -> Projection:
         from .live_memory_loading import LiveMemoryLoading
@@ -134,8 +135,8 @@ class LiveMemory:
         self, kept: Sequence[Held], gone: list[Key], vectors: Mapping[Key, Sequence[float]]
     ) -> Prepared:
         """What `apply` writes: new states of memories, in order, and memories that go."""
-        present, past = await self._rows(kept, vectors, NULL)
-        ended = {key: held[0][1] for key, held in kept if held[0][0].version > 1}
+        present, past = await self._rows(kept, vectors, NULL, NULL)
+        ended = {key: held[0] for key, held in kept if held[0][0].version > 1}
         return Prepared(present, past, ended, gone)
 
     async def apply(

@@ -44,6 +44,7 @@ COLUMNS: dict[str, str] = {
     "verified": "boolean not null",
     "occurred_at": "timestamptz not null",
     "recorded_at": "timestamptz not null",
+    "changed_at": "timestamptz not null",
     "fresh_at": "timestamptz not null",
     "valid_from": "timestamptz",
     "valid_to": "timestamptz",
@@ -64,7 +65,7 @@ DERIVED_COLUMNS = ("embedding", "embedding_model", "lexemes")
 
 _FIXED = ("tenant", "memory_id", "version", "state_version", "position")
 _FLAGS = ("core", "pinned", "verified", "archived", "suppressed", "refuted", "quarantined")
-_TIMES = ("occurred_at", "recorded_at", "fresh_at")
+_TIMES = ("occurred_at", "recorded_at", "changed_at", "fresh_at")
 """Columns that are never empty and always of the same length: they stand first in a row, packed in one go."""
 _COMMON = ("memory_type", "scope", "topic", "content", "tags", "producer", "trust", "derived_from")
 _SELDOM = tuple(name for name in COLUMNS if name not in (*_FIXED, *_FLAGS, *_TIMES, *_COMMON))
@@ -103,7 +104,8 @@ def _uuid_field(value: UUID) -> bytes:
     return _SIXTEEN + value.bytes
 
 
-def _timestamptz_field(value: datetime) -> bytes:
+def timestamptz_field(value: datetime) -> bytes:
+    """A field of type ``timestamptz``."""
     return _BIGINT(8, _microseconds(value))
 
 
@@ -126,7 +128,7 @@ def _metadata_field(value: Any) -> bytes:
 _FIELD_OF: dict[str, Callable[[Any], bytes]] = {
     "uuid": _uuid_field,
     "text": text_field,
-    "timestamptz": _timestamptz_field,
+    "timestamptz": timestamptz_field,
     "jsonb": _jsonb_field,
 }
 _SAID_OTHERWISE: dict[str, Callable[[Any], bytes]] = {
@@ -175,12 +177,14 @@ def copy_row(tenant: UUID, memory: Memory, position: int, *further: bytes) -> by
     occurred_at = _microseconds(m.occurred_at)
     # Nobody has to count a time twice, and of most memories two are one and the same.
     fresh_at = occurred_at if m.fresh_at is m.occurred_at else _microseconds(m.fresh_at)
+    recorded_at = _microseconds(m.recorded_at)
+    changed_at = recorded_at if m.changed_at is m.recorded_at else _microseconds(m.changed_at)
     fixed = _pack_fixed(
         len(COLUMNS) + len(further),
         *(16, tenant.bytes, 16, m.id.bytes, 8, m.version, 8, m.state_version, 8, position),
         *(1, m.core, 1, m.pinned, 1, m.verified),
         *(1, m.archived, 1, m.suppressed, 1, m.refuted, 1, m.quarantined),
-        *(8, occurred_at, 8, _microseconds(m.recorded_at), 8, fresh_at),
+        *(8, occurred_at, 8, recorded_at, 8, changed_at, 8, fresh_at),
     )
     common, seldom = _fields(_common(m), _WRITING_COMMON), _seldom(m)
     if seldom == _NOTHING_SELDOM:

@@ -1,7 +1,8 @@
 """The read model of what happened to each memory: one entry per event that concerns it.
 
 Entries of a memory's own stream carry what it said before and after (F11: each entry's ``old`` is the last
-one's ``new``); entries of proposals and verdicts about it stand between them, by position.
+one's ``new``); entries of proposals and verdicts about it stand between them. Their order is that in which they
+were recorded, and within one commit that of ``happened_at``: the position in the log where it happened.
 """
 
 import json
@@ -18,6 +19,7 @@ _COLUMNS: dict[str, str] = {
     "tenant": "uuid not null",
     "memory_id": "uuid not null",
     "position": "bigint not null",
+    "happened_at": "bigint not null",
     "stream": "uuid not null",
     "version": "bigint not null",
     "name": "text not null",
@@ -38,7 +40,7 @@ class MemoryHistory:
     """One row per (memory, event)."""
 
     name = "memory_history"
-    version = "1"
+    version = "2"
     tables = ("memory_history",)
     stream_column = "stream"
     wants = frozenset(event_names("memory.")) | frozenset(event_names("verdict.") + event_names("proposal."))
@@ -91,6 +93,7 @@ def _rows(recorded: RecordedEvent, event: Event) -> list[dict[str, Any]]:
             "tenant": str(recorded.tenant),
             "memory_id": str(memory_id),
             "position": recorded.position,
+            "happened_at": recorded.happened_at,
             "stream": str(recorded.stream),
             "version": recorded.version,
             "name": recorded.name,

@@ -19,6 +19,7 @@ def _recorded(row: Sequence[object]) -> RecordedEvent:
     assert isinstance(tenant, UUID) and isinstance(stream, UUID) and isinstance(event_id, UUID)
     assert isinstance(recorded_at, datetime) and isinstance(content, bytes)
     body = payloads.split(content)
+    envelope = payloads.decode_envelope(body)
     return RecordedEvent(
         position=position,
         tenant=tenant,
@@ -26,8 +27,8 @@ def _recorded(row: Sequence[object]) -> RecordedEvent:
         version=version,
         name=name,
         event_id=event_id,
-        recorded_at=recorded_at,
-        envelope=payloads.decode_envelope(body),
+        recorded_at=payloads.recorded_first(envelope, recorded_at),
+        envelope=envelope,
         event=payloads.decode_event(name, body, tenant=tenant, stream=stream, version=version, key_of=_no_key),
     )
 

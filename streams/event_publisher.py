@@ -11,11 +11,11 @@ from typing import Any
 import nats.errors
 import nats.js.errors
 from nats.js import JetStreamContext
-from nats.js.api import PubAck
 
 from ..domain.errors import LethelogError, Unavailable
 from . import cloudevents
 from .broker import BrokerSettings, translated
+from .payloads import is_moved_in
 from .stored_messages import created_at
 
 PAGE = 1000
@@ -71,7 +71,7 @@ class EventPublisher:
         self._stream = settings.stream("events")
         self._expected = last_seq
         self._proven = False
-        self._on_the_way: deque[tuple[int, asyncio.Future[PubAck]]] = deque()
+        self._on_the_way: deque[tuple[int, asyncio.Future[Any]]] = deque()
         self.created = created
         self.position = position
         self.published = position
@@ -82,16 +82,37 @@ class EventPublisher:
         The first event of a connection goes alone: what is wrong with the stream itself shows there, and not as
         the refusal of everything behind it. Raises `Unavailable`.
         """
-        if rows and not self._proven:
-            await self._publish_first(rows[0])
-            rows = rows[1:]
+        if not self._proven:
+            rows = await self._prove(rows)
         with translated():
             async with asyncio.timeout(self._settings.answer_timeout * 2):
                 for row in rows:
+                    if is_moved_in(row[-1]):
+                        self._pass_over(row[0])
+                        continue
                     answer = await self._js.publish_async(**self._message(row))
                     self._expected += 1
                     self._on_the_way.append((row[0], answer))
                     self.published = row[0]
+
+    async def _prove(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[tuple[Any, ...]]:
+        """Send the first event there is alone; gives those behind it."""
+        for number, row in enumerate(rows):
+            if not is_moved_in(row[-1]):
+                await self._publish_first(row)
+                return rows[number + 1 :]
+            self._pass_over(row[0])
+        return ()
+
+    def _pass_over(self, position: int) -> None:
+        """History that was moved in is no news: it is not sent (ADR 9), and counts as acknowledged."""
+        self.published = position
+        if not self._on_the_way:
+            self.position = position
+            return
+        passed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        passed.set_result(None)
+        self._on_the_way.append((position, passed))
 
     async def _publish_first(self, row: tuple[Any, ...]) -> None:
         with translated():

@@ -39,6 +39,10 @@ class NewEvent(NamedTuple):
     stream: UUID
     version: int
     event: Event
+    event_id: UUID | None = None
+    """Kept by one that was moved in; None for a new one."""
+    envelope: Envelope | None = None
+    """Its own, where it was moved in; None for the unit's."""
 
 
 class Claim(NamedTuple):
@@ -307,6 +311,13 @@ class Log:
         assert row is not None
         return row[0]
 
+    async def now(self) -> datetime:
+        """The time by which the log records."""
+        async with self._doors.connection() as connection:
+            row = await (await connection.execute("select clock_timestamp()")).fetchone()
+        assert row is not None
+        return row[0]
+
     async def position_at(self, instant: datetime) -> int:
         """See `instants.position_at`."""
         return await instants.position_at(self._doors, instant)
@@ -323,6 +334,28 @@ class Log:
             (tenant, list(streams)),
         )
         return {stream: name for stream, name in rows}  # noqa: C416 - typed
+
+    async def beginnings(
+        self, tenant: UUID, namespace: str, *, after: int, upto: int, limit: int
+    ) -> list[tuple[int, UUID]]:
+        """(position, stream) of the streams that begin with an event of a namespace, in the order of the log."""
+        rows = await self._doors.rows(
+            tenant,
+            "select position, stream from lethelog.events where tenant = %s and version = 1 "
+            "and position > %s and position <= %s and starts_with(name, %s) order by position limit %s",
+            (tenant, after, upto, namespace, limit),
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    async def event_ids(self, tenant: UUID, streams: Iterable[UUID]) -> dict[UUID, list[UUID]]:
+        """Ids of the events of several streams, in order; streams without events are absent."""
+        rows = await self._doors.rows(
+            tenant,
+            "select stream, array_agg(event_id order by version) from lethelog.events "
+            "where tenant = %s and stream = any(%s) group by stream",
+            (tenant, list(streams)),
+        )
+        return {row[0]: list(row[1]) for row in rows}
 
     async def newest_name(self, tenant: UUID, stream: UUID) -> str | None:
         """Name of a stream's newest event; None where it has none."""
@@ -425,14 +458,14 @@ def _assembled(
     for new, groups in zip(unit.events, sealed, strict=True):
         body = payloads.assemble(
             new.event,
-            envelope,
+            envelope if new.envelope is None else payloads.envelope_json(new.envelope),
             groups,
             tenant=unit.tenant,
             stream=new.stream,
             version=new.version,
             key_of=keys.get,
         )
-        prepared.add_event(new.stream, new.version, new.event.NAME, new_id(), body)
+        prepared.add_event(new.stream, new.version, new.event.NAME, new.event_id or new_id(), body)
     if unit.limits is not None:
         prepared.limits = (unit.limits.live_memories, unit.limits.writes_per_minute)
     for claim in unit.claims:
@@ -470,4 +503,5 @@ def _recorded(
                 raise
             error = problem
     broken = None if error is None else type(error).__name__
-    return RecordedEvent(position, tenant, stream, version, name, event_id, recorded_at, envelope, event, broken)
+    at = payloads.recorded_first(envelope, recorded_at)
+    return RecordedEvent(position, tenant, stream, version, name, event_id, at, envelope, event, broken)

@@ -6,6 +6,7 @@ ids — and history survives erasure. No constructor runs unchecked: every paylo
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -45,6 +46,17 @@ class Actor(NamedTuple):
     id: UUID
 
 
+class Origin(NamedTuple):
+    """Where an event that was moved in came from (ADR 9)."""
+
+    archive: UUID
+    """The archive it came in with."""
+    position: int
+    """Where it stands in the log that it happened in."""
+    recorded_at: datetime
+    """When it was recorded first, in the log that it happened in."""
+
+
 class Envelope(NamedTuple):
     """What every event carries beside its payload (design.md 3)."""
 
@@ -57,6 +69,8 @@ class Envelope(NamedTuple):
     """Version of the tenant's policy it was decided under."""
     judge: str | None = None
     """Identity of the judge involved."""
+    origin: Origin | None = None
+    """Of an event that happened elsewhere; None for one of this log's own."""
 
 
 class RecordedEvent(NamedTuple):
@@ -69,6 +83,7 @@ class RecordedEvent(NamedTuple):
     name: str
     event_id: UUID
     recorded_at: datetime
+    """When it was put on record: here, or where it came from (`recorded_first`)."""
     envelope: Envelope
     event: Event | None
     """None for a stored name that this version does not know; whoever reads decides by a stated policy. Also where
@@ -76,6 +91,11 @@ class RecordedEvent(NamedTuple):
     broken: str | None = None
     """Class of the error that kept a body of a known name from being read; such events are only carried where
     the reader asked for them."""
+
+    @property
+    def happened_at(self) -> int:
+        """Its position in the log that it happened in, which is another one where it was moved in."""
+        return self.position if self.envelope.origin is None else self.envelope.origin.position
 
 
 NOBODY = Envelope(Actor("system", UUID(int=0)), cause=UUID(int=0), correlation=UUID(int=0))
@@ -105,9 +125,16 @@ def envelope_json(envelope: Envelope) -> bytes:
     # A command of a person's own is the beginning of its chain: most are, and writing out an id takes a while.
     correlation = cause if envelope.correlation is envelope.cause else envelope.correlation
     return (
-        f'"a":["{envelope.actor.kind}","{envelope.actor.id}"],"c":"{cause}","r":"{correlation}",'
+        f'{_origin_json(envelope.origin)}"a":["{envelope.actor.kind}","{envelope.actor.id}"],"c":"{cause}","r":"{correlation}",'
         f'"p":{"null" if envelope.policy is None else envelope.policy},"j":{judge}'
     ).encode()
+
+
+def _origin_json(origin: Origin | None) -> str:
+    """It comes first, so that `is_moved_in` need not read a header."""
+    if origin is None:
+        return ""
+    return f'"o":["{origin.archive}",{origin.position},"{origin.recorded_at.isoformat()}"],'
 
 
 def encode(event: Event, envelope: Envelope, *, tenant: UUID, stream: UUID, version: int, key_of: KeyOf) -> bytes:
@@ -166,6 +193,7 @@ class Header:
     """Key and length of each sealed part."""
     clear: Annotated[dict[str, Any], Field(alias="d")]
     """The fields of the payload that are not sealed."""
+    origin: Annotated[tuple[UUID, int, datetime] | None, Field(alias="o")] = None
 
 
 _read_header = TypeAdapter(Header).validator.validate_json
@@ -204,7 +232,24 @@ def _damaged(what: str) -> UnreadableEvent:
 def decode_envelope(body: Body) -> Envelope:
     """The envelope; needs no key."""
     header = body.header
-    return Envelope(Actor(*header.actor), header.cause, header.correlation, header.policy, header.judge)
+    origin = None if header.origin is None else Origin(*header.origin)
+    return Envelope(Actor(*header.actor), header.cause, header.correlation, header.policy, header.judge, origin)
+
+
+def recorded_first(envelope: Envelope, stored_at: datetime) -> datetime:
+    """When an event was put on record: by the log it came from, or by this one, which stored it then.
+
+    Never later than it was stored here, whatever the other's clock said.
+    """
+    return stored_at if envelope.origin is None else min(envelope.origin.recorded_at, stored_at)
+
+
+_MOVED_IN = re.compile(rb'\{"s":\d+,"o":')
+
+
+def is_moved_in(body: bytes) -> bool:
+    """Whether a body is that of an event which came in with an archive; told by how its header begins."""
+    return _MOVED_IN.match(body, 5) is not None
 
 
 def decode_event(

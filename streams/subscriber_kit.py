@@ -114,7 +114,9 @@ async def _catch_up(
         after = max(after, position())
         page = await log.read_page(after, _PAGE, oldest - 1)
         for event in page:
-            if any(fnmatch.fnmatchcase(event.name, name) for name in names):
+            # What was moved in is history, not news: the broker never carried it either (ADR 9).
+            news = event.envelope.origin is None
+            if news and any(fnmatch.fnmatchcase(event.name, name) for name in names):
                 await apply(event)
         after = page[-1].position if page else oldest
 

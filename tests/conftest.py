@@ -4,6 +4,7 @@ import os
 import signal
 import uuid
 from collections.abc import AsyncGenerator, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,9 +64,9 @@ def template(servers: TestServers) -> str:
     return name
 
 
-@pytest.fixture
-def database_url(servers: TestServers, template: str) -> Generator[str]:
-    """A fresh migrated database."""
+@contextmanager
+def fresh_database(servers: TestServers, template: str) -> Generator[str]:
+    """A migrated database, until the block ends."""
     name = f"test_{uuid.uuid4().hex}"
     with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
         connection.execute(f"create database {name} template {template}")
@@ -74,6 +75,20 @@ def database_url(servers: TestServers, template: str) -> Generator[str]:
     yield servers.database_url(name)
     with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
         connection.execute(f"drop database {name} with (force)")
+
+
+@pytest.fixture
+def database_url(servers: TestServers, template: str) -> Generator[str]:
+    """A fresh migrated database."""
+    with fresh_database(servers, template) as url:
+        yield url
+
+
+@pytest.fixture
+def other_database_url(servers: TestServers, template: str) -> Generator[str]:
+    """A second one: another installation."""
+    with fresh_database(servers, template) as url:
+        yield url
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from . import (
+    archives,
     auditing,
     benching,
     demo,
@@ -101,6 +102,7 @@ review.register(app)
 servers.register(app)
 views.register(app)
 replaying.register(app)
+archives.register(app)
 auditing.register(app)
 vaulting.register(app)
 settings.register(app)

@@ -1,6 +1,7 @@
 """An engine over a fresh database, with a clock the test holds."""
 
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,6 +49,7 @@ class World:
     commands: MemoryCommands
     reading: Reading
     reviewing: Reviewing
+    database_url: str
     runners: list[ProjectionRunner] = field(default_factory=list)
 
     async def catch_up(self) -> int:
@@ -158,6 +160,20 @@ def clock() -> HeldClock:
 
 @pytest.fixture
 async def world(database_url: str, embedder, clock: HeldClock) -> AsyncGenerator[World]:
+    async with opened_world(database_url, embedder, clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def elsewhere(other_database_url: str, embedder, clock: HeldClock) -> AsyncGenerator[World]:
+    """Another installation, empty but for its tenant."""
+    async with opened_world(other_database_url, embedder, clock) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def opened_world(database_url: str, embedder, clock: HeldClock) -> AsyncGenerator[World]:
+    """A world over a database, with one tenant."""
     engine = await open_engine(database_url, Keyring.of(b"m" * 32), embedder, clock=clock)
     await ensure_tables(engine.database, engine.projections)
     caller = Caller(uuid4(), Actor("person", uuid4()))
@@ -170,6 +186,7 @@ async def world(database_url: str, embedder, clock: HeldClock) -> AsyncGenerator
         commands=commands,
         reading=Reading(engine),
         reviewing=Reviewing(engine, commands),
+        database_url=database_url,
         runners=[ProjectionRunner(engine.database, engine.log, engine.tail, one) for one in engine.projections],
     )
     await engine.close()

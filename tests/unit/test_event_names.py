@@ -9,6 +9,7 @@ from lethelog.domain.upcasters import UPCASTERS, upcast
 
 SAMPLES = Path(__file__).parent / "event_samples"
 NAMES = (
+    "archive.export_started", "archive.exported", "archive.import_started", "archive.imported",
     "erasure.acknowledged", "erasure.incomplete", "erasure.performed", "erasure.previewed", "erasure.requested",
     "erasure.verified",
     "memory.archived", "memory.moved", "memory.pinned", "memory.quarantined", "memory.reaffirmed", "memory.refuted",

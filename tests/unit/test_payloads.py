@@ -8,6 +8,7 @@ below say so one by one.
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -28,10 +29,13 @@ from lethelog.streams.payloads import (
     Actor,
     ActorKind,
     Envelope,
+    Origin,
     UnreadableEvent,
     decode_envelope,
     decode_event,
     encode,
+    is_moved_in,
+    recorded_first,
     sealed_under,
     split,
 )
@@ -400,3 +404,20 @@ def test_two_lists_of_parts_share_a_digest_only_when_they_are_equal(left: list[b
 )
 def test_no_two_places_share_a_binding(left: Any, right: Any):
     assert (sealing.event_binding(*left) == sealing.event_binding(*right)) == (left == right)
+
+
+def test_an_event_that_was_moved_in_keeps_where_it_came_from_and_is_told_from_others_without_being_read():
+    event = MemoryArchived(reason="old")
+    at = datetime(2026, 3, 1, 9, 0, 0, 123456, tzinfo=UTC)
+    moved = ENVELOPE._replace(origin=Origin(UUID(int=77), 41, at))
+    bodies = [
+        encode(event, envelope, tenant=TENANT, stream=STREAM, version=1, key_of=KEYS.get)
+        for envelope in (ENVELOPE, moved)
+    ]
+    assert [decode_envelope(split(body)) for body in bodies] == [ENVELOPE, moved]
+    assert [is_moved_in(body) for body in bodies] == [False, True]
+    stored = at + timedelta(days=3)
+    assert (recorded_first(ENVELOPE, stored), recorded_first(moved, stored)) == (stored, at)
+    assert recorded_first(moved, at - timedelta(days=1)) == at - timedelta(days=1), (
+        "never later than it was stored"
+    )

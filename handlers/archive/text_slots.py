@@ -1,0 +1,153 @@
+"""Who holds a text after an import: the claims that the moved memories' last states need (see `handlers.claims`).
+
+At the origin claims changed hands with every event; here only the outcome counts. So the memory that holds a text
+now takes it, the last one that ended or was refuted is the one that is remembered as such, and nothing that this
+tenant already has is taken over.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+from uuid import UUID
+
+from ...domain.memory import Memory, evolve
+from ...streams.folding import fold_states
+from ...streams.log import Claim, Log
+from ..claims import TextClaim, TextClaims, holds
+
+_Slot = tuple[TextClaim, bytes]
+
+
+class TextSlots:
+    """The text claims of one unit that holds several memories."""
+
+    def __init__(self, log: Log, tenant: UUID, texts: TextClaims, archive: UUID, now: datetime) -> None:
+        self._log = log
+        self._tenant = tenant
+        self._texts = texts
+        self._archive = archive
+        self._now = now
+        self._found: dict[_Slot, UUID | None] = {}
+        self._held: dict[_Slot, UUID | None] = {}
+        self._states: dict[UUID, Sequence[Memory]] = {}
+        self._origins: dict[UUID, UUID] = {}
+
+    async def settle(self, states: Sequence[Memory], before: Memory | None) -> UUID | None:
+        """Take what a memory needs, whose states these are, and which was ``before`` here.
+
+        Gives the memory that holds its text already, and takes nothing then.
+        """
+        after = states[-1]
+        if after.content is None:
+            return None
+        if holds(after) and not await self._take_content(after):
+            return self._held[self._slot("content", after)]
+        self._states[after.id] = states
+        self._origins[after.id] = self._archive
+        if before is not None and holds(before):
+            await self._let_go(before, after)
+        if not holds(after):
+            await self._take_latest("ended", after, _ended_at(states))
+        if after.refuted:
+            await self._take_latest("refuted", after, _turned_at(states, "refuted"))
+        await self._release(states)
+        return None
+
+    async def refuted_here(self, memory: Memory) -> UUID | None:
+        """A memory that this tenant itself refuted, and whose text this one has: it comes in quarantined (F09)."""
+        if memory.content is None or not holds(memory) or memory.quarantined:
+            return None
+        holder = await self._holder(self._slot("refuted", memory))
+        if holder is None or await self._origin(holder) == self._archive:
+            return None
+        return holder
+
+    def claims(self) -> list[Claim]:
+        """What the unit demands and changes."""
+        return [
+            Claim(kind, digest, self._found[(kind, digest)], held) for (kind, digest), held in self._held.items()
+        ]
+
+    async def _take_content(self, after: Memory) -> bool:
+        slot = self._slot("content", after)
+        holder = await self._holder(slot)
+        if holder in (None, after.id):
+            self._held[slot] = after.id
+            return True
+        if after.expired(self._now):
+            return True
+        assert holder is not None
+        states = await self._load(holder)
+        if states and states[-1].expired(self._now):
+            self._held[slot] = after.id
+            return True
+        return False
+
+    async def _let_go(self, before: Memory, after: Memory) -> None:
+        slot = self._slot("content", before)
+        kept = holds(after) and self._slot("content", after) == slot
+        if not kept and await self._holder(slot) == before.id:
+            self._held[slot] = None
+
+    async def _take_latest(self, kind: TextClaim, memory: Memory, at: datetime) -> None:
+        slot = self._slot(kind, memory)
+        holder = await self._holder(slot)
+        if holder is not None and holder != memory.id:
+            states = await self._load(holder)
+            theirs = _ended_at(states) if kind == "ended" else _turned_at(states, "refuted")
+            if theirs > at:
+                return
+        self._held[slot] = memory.id
+
+    async def _release(self, states: Sequence[Memory]) -> None:
+        """A person said of this text that it is true after all: that ends an earlier refutation of it."""
+        memory = states[-1]
+        released = [
+            later.changed_at
+            for earlier, later in pairwise(states)
+            if earlier.quarantined and not later.quarantined
+        ]
+        if not released:
+            return
+        slot = self._slot("refuted", memory)
+        holder = await self._holder(slot)
+        if holder is None or holder == memory.id or await self._origin(holder) is None:
+            return
+        if _turned_at(await self._load(holder), "refuted") <= released[-1]:
+            self._held[slot] = None
+
+    async def _origin(self, memory_id: UUID) -> UUID | None:
+        """The archive that a memory came in with; None for one of this tenant's own."""
+        await self._load(memory_id)
+        return self._origins.get(memory_id)
+
+    async def _load(self, memory_id: UUID) -> Sequence[Memory]:
+        if memory_id not in self._states:
+            recorded = await self._log.read_stream(self._tenant, memory_id)
+            self._states[memory_id] = [state for _, state in fold_states(recorded, evolve)]
+            origin = recorded[0].envelope.origin if recorded else None
+            if origin is not None:
+                self._origins[memory_id] = origin.archive
+        return self._states[memory_id]
+
+    async def _holder(self, slot: _Slot) -> UUID | None:
+        if slot not in self._held:
+            [self._found[slot]] = await self._log.holders(self._tenant, [slot])
+            self._held[slot] = self._found[slot]
+        return self._held[slot]
+
+    def _slot(self, kind: TextClaim, memory: Memory) -> _Slot:
+        return kind, self._texts.digest(kind, memory.scope, memory.content or "")
+
+
+def _ended_at(states: Sequence[Memory]) -> datetime:
+    """When it last stopped to keep others of its text out."""
+    at = states[0].changed_at
+    for earlier, later in pairwise(states):
+        if holds(earlier) and not holds(later):
+            at = later.changed_at
+    return at
+
+
+def _turned_at(states: Sequence[Memory], flag: str) -> datetime:
+    return next((one.changed_at for one in states if getattr(one, flag)), states[-1].changed_at)

@@ -1,0 +1,134 @@
+"""`lethelog export` and `lethelog import`: moving a tenant out and in."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from . import options as o
+from .output import safe
+from .session import Json, Session, fields, finishing
+
+if TYPE_CHECKING:
+    from ...handlers.archive.foreign import ForeignResult
+    from ...handlers.archive.importing import ImportResult
+
+_SHOWN = 20
+"""Items a terminal shows; ``--json`` has more."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    o.add(
+        app,
+        export,
+        "lethelog export acme.jsonl.gz",
+        "lethelog export ada.jsonl --user ada",
+        "lethelog export shape.jsonl --no-content --json",
+        panel="Run",
+    )
+    o.add(
+        app,
+        import_,
+        "lethelog import acme.jsonl.gz --dry-run",
+        "lethelog import acme.jsonl.gz",
+        "lethelog import --from mem0 mem0.json",
+        "lethelog import --from mcp-memory memory.jsonl --json",
+        name="import",
+        panel="Run",
+    )
+
+
+def export(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; .gz compresses.")],
+    types: Annotated[
+        list[str] | None, typer.Option("--type", metavar="TYPE", help="Only memories of this type; repeatable.")
+    ] = None,
+    scope: Annotated[str | None, typer.Option("--scope", help="Only memories of this scope.")] = None,
+    project: Annotated[str | None, typer.Option("--project", help="Only memories of this project.")] = None,
+    user: Annotated[str | None, typer.Option("--user", help="Only memories of this user.")] = None,
+    subject: Annotated[str | None, typer.Option("--subject", help="Only memories about this person.")] = None,
+    no_content: Annotated[
+        bool, typer.Option("--no-content", help="A skeleton: neither text nor names; cannot be imported.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one.")] = False,
+    json_only: Json = False,
+) -> None:
+    """Write this tenant into one file: memories with their history, proposals, decisions and settings.
+
+    It is clear text that anybody can read and that no erasure reaches, so keep it safe. That it was written is on
+    record. Ctrl-C leaves no file.
+    """
+    session = Session.of(context, json_only)
+    chosen = fields(memory_types=types, scope=scope, project=project, user_id=user, subject=subject)
+    with session.open() as memory, session.printer.progress("exporting") as report:
+        written = finishing(
+            memory,
+            memory.asyncio.export_archive(
+                file, overwrite=overwrite, report=report, content=not no_content, **chosen
+            ),
+        )
+    session.printer.answer(
+        written,
+        Text.assemble(
+            ("written", "green"), f" {written.memories} memories, {written.events} events to {written.file}"
+        ),
+    )
+
+
+def import_(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="An archive, or a file of another system.")],
+    source: Annotated[
+        Literal["mem0", "mcp-memory"] | None,
+        typer.Option("--from", help="The other system that wrote it; an archive of Lethelog by default."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell what would come in, and what would not and why.")
+    ] = False,
+    json_only: Json = False,
+) -> None:
+    """Read an archive in, or what another system left behind.
+
+    What is there already is passed over, so it may be started again after it was broken off, and twice is once.
+    What was erased here stays erased.
+    """
+    session = Session.of(context, json_only)
+    with session.open() as memory, session.printer.progress("importing") as report:
+        if source is None:
+            work = memory.asyncio.import_archive(file, dry_run=dry_run, report=report)
+            _show_import(session, finishing(memory, work))
+        else:
+            taken = memory.asyncio.import_foreign(source, file, dry_run=dry_run, report=report)
+            _show_foreign(session, finishing(memory, taken))
+
+
+def _show_import(session: Session, result: "ImportResult") -> None:
+    counted = [
+        f"{kind}: " + ", ".join(f"{number} {action}" for action, number in sorted(found.items()))
+        for kind, found in result.counts.items()
+    ]
+    skipped = [
+        f"{one.action}: {one.kind} {one.id}" + (f", {one.reason}" if one.reason else "") for one in result.items
+    ]
+    _show(session, result, counted, skipped, dry_run=result.dry_run)
+
+
+def _show_foreign(session: Session, result: "ForeignResult") -> None:
+    counted = [f"{number} {action}" for action, number in sorted(result.counts.items())]
+    skipped = [f"{one.action}: {one.source}" + (f", {one.reason}" if one.reason else "") for one in result.items]
+    _show(session, result, counted, skipped, dry_run=result.dry_run)
+
+
+def _show(session: Session, result: object, counted: list[str], items: list[str], *, dry_run: bool) -> None:
+    printer = session.printer
+    if printer.json_only:
+        printer.document(result)
+        return
+    printer.line(Text("would be read" if dry_run else "read", "green"))
+    for line in [*counted, *items[:_SHOWN]]:
+        printer.line(safe(f"  {line}"))
+    if len(items) > _SHOWN:
+        printer.note(f"and {len(items) - _SHOWN} more; see them with --json")
