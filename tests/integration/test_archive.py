@@ -288,6 +288,8 @@ async def test_an_import_that_was_broken_off_goes_on_where_it_stopped(world, els
     assert body_of(archive) == body_of(await export(elsewhere, tmp_path / "b.jsonl"))
     names = [e.name for e in await elsewhere.engine.log.read_stream(elsewhere.caller.tenant, result.archive)]
     assert names == ["archive.import_started", "archive.imported"]
+    await world.catch_up()
+    await elsewhere.catch_up()
     assert await told(world, made["first"]) == await told(elsewhere, made["first"])
 
 
