@@ -8,9 +8,11 @@ person: they are words of a fixed alphabet that stand in clear by design (design
 import asyncio
 import base64
 import contextlib
+import importlib
 import json
 import logging
 import os
+import pkgutil
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -20,15 +22,20 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
+import lethelog.domain
+import lethelog.handlers
 import nats
 import psycopg
 import pytest
 from lethelog.domain.errors import LethelogError
+from lethelog.domain.fields import Input, parse
 from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evidence, PairItem
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.caller import ALL_PERMISSIONS, Caller
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
+from lethelog.handlers.policies import Policies
 from lethelog.handlers.tenancy import Tenancy
+from lethelog.handlers.tokens import Tokens
 from lethelog.ops.local import open_caller
 from lethelog.ops.settings import Settings
 from lethelog.projections.progress import wait_for
@@ -61,7 +68,8 @@ class Canaries:
         return found | {what for what, word in self.given.items() for form in _base64_forms(word) if form in text}
 
     def in_bytes(self, content: bytes) -> set[str]:
-        found = {what for what, word in self.given.items() if word.encode() in content}
+        forms = ("utf-8", "utf-16-le", "utf-16-be")
+        found = {what for what, word in self.given.items() if any(word.encode(form) in content for form in forms)}
         return found | self.in_text(content.decode("latin-1"))
 
 
@@ -140,7 +148,16 @@ async def live(world, broker, said: Said) -> None:
         text = {"topic": word(f"{name} topic"), "content": f"The {name} one is {word(f'{name} content')}"}
         await do("remember", name, **text, memory_type="decision", project=name, occurred_at=at)
     await a_pass(world, broker, said)
+    await named(world, said)
     await refused(world, said)
+
+
+async def named(world, said: Said) -> None:
+    """People whom a policy and a token name."""
+    operator = replace(world.caller, permissions=ALL_PERMISSIONS)
+    owners = {name: said.canaries(name) for name in ("owner", "contradiction_owner")}
+    await Policies(world.engine).change(operator, owners)
+    await Tokens(world.engine).issue(operator, {"actor": f"agent:{said.canaries('token actor')}"})
 
 
 async def a_pass(world, broker, said: Said) -> None:
@@ -298,6 +315,7 @@ async def test_every_word_of_a_person_is_in_clear_in_the_read_models_and_nowhere
         await live(world, broker, said)
         assert len({message.subject for message in heard}) > 10
     assert len(canaries.given) > 80
+    assert {what for names in GIVEN.values() for what in names.values()} <= set(canaries.given)
 
     # Positive control first: what was given is there to be read.
     shown = await readable(world, said)
@@ -408,6 +426,108 @@ def broker_files(servers) -> list[Path]:
     return [path for path in (data_folder(servers) / "js").rglob("*") if path.is_file()]
 
 
+_DESCRIBED = ("topic", "project", "user_id", "agent_id", "run_id", "session_id", "subject")
+_FILTERS = ("project", "user_id", "agent_id", "run_id", "session_id", "subject")
+
+
+def described(verb: str) -> dict[str, str]:
+    """Which canary each field of a description was given."""
+    named = {name: f"{verb} {name}" for name in (*_DESCRIBED, "content")}
+    return named | {"tags": f"{verb} tag", "metadata": f"{verb} metadata value"}
+
+
+GIVEN: dict[str, dict[str, str]] = {
+    "Remember": described("remember"),
+    "Revise": described("revise"),
+    "RememberImported": described("import"),
+    "Move": {"project": "move project", "tags": "move tag"},
+    **{name: {"reason": f"{name.lower()} reason"} for name in ("Archive", "Restore", "Refute", "Release")},
+    "Suppress": {"approver": "approver", "reason": "suppress reason"},
+    "Decide": {"comment": "accept comment", "key": "accept key"},
+    "RequestPass": {"key": "pass key"},
+    "_Keyed": {"key": "remember key of first"},
+    "SearchQuery": {"query": "search query"} | dict.fromkeys((*_FILTERS, "tags"), "filter user"),
+    "ListQuery": {"tags": "filter tag", "cursor": "cursor"} | dict.fromkeys(_FILTERS, "filter user"),
+    "_Owners": {"owner": "owner", "contradiction_owner": "contradiction_owner"},
+    "IssueToken": {"actor": "token actor"},
+    "CreateTenant": {"name": "tenant name", "policy": "owner"},
+    "TenantQuery": {"name": "tenant name"},
+    "_Tenant": {"name": "tenant name"},
+    "_Actor": {"name": "actor name"},
+    "_Named": {"actor": "actor name"},
+}
+"""Which canary went into each text of each command and query; filters are one kind, and one of them stands for all."""
+NOT_OF_A_PERSON = {
+    "scope": "a word of a fixed alphabet, in clear by design",
+    "names": "names of events",
+    "consumer": "the name of a part of the installation",
+    "read_model": "the name of a part of the installation",
+    "cursor": "made by the door that takes it",
+    "ReplayIntoQuery.name": "part of a schema's name, of a fixed alphabet",
+    "DropCommand.id": "made by the list of parked messages",
+    "DropCommand.reason": "a code or a ticket; what it is given for says that it stays in clear",
+}
+"""Texts that hold nothing a person wrote, and why."""
+
+
+def texts_of_commands() -> list[tuple[type[Input], str]]:
+    """Every field of every command and query that takes a text or a free structure, from the classes themselves."""
+    for package in (lethelog.domain, lethelog.handlers):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    kinds, seen = [Input], list[type[Input]]()
+    while kinds:
+        below = kinds.pop().__subclasses__()
+        kinds += below
+        # What others are made from is looked at in these.
+        seen += [one for one in below if one.__module__.startswith("lethelog.") and not one.__subclasses__()]
+    return [
+        (one, name)
+        for one in seen
+        for name, said in one.model_json_schema().get("properties", {}).items()
+        if takes_text(said)
+    ]
+
+
+def takes_text(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return any(map(takes_text, schema))
+    if not isinstance(schema, dict):
+        return False
+    if schema.get("type") == "string":
+        return schema.keys().isdisjoint(("format", "enum", "const"))
+    if schema.get("type") == "object" and schema.get("additionalProperties") is True:
+        return True
+    return any(takes_text(schema.get(key)) for key in ("anyOf", "oneOf", "allOf", "items", "prefixItems"))
+
+
+def test_no_text_of_any_command_is_without_a_canary_or_a_reason():
+    """A field that somebody adds is in here by itself."""
+    found = {(kind.__name__, name) for kind, name in texts_of_commands()}
+    given = {(kind, name) for kind, names in GIVEN.items() for name in names}
+    excused = {one for one in found if one[1] in NOT_OF_A_PERSON or ".".join(one) in NOT_OF_A_PERSON}
+    assert found - given - excused == set(), "give it a canary in live(), and say which in GIVEN"
+    assert given - found == set() and len(found) > 60
+
+
+def test_no_command_that_is_refused_says_what_it_was_given():
+    """Every field of every command and query, with a text that is too long, of another kind, or no text at all."""
+    canaries = Canaries()
+    word, refused = canaries("it"), 0
+    kinds = {kind for kind, _ in texts_of_commands()}
+    for kind in kinds:
+        for name in (*kind.model_json_schema().get("properties", {}), "no_such_field"):
+            for value in (word * 9_000, [word], {word: word}, {"k": {word: object()}}, [[word]], f"{word}\x00"):
+                try:
+                    parse(kind, {name: value})
+                except LethelogError as error:
+                    refused += 1
+                    texts = str(error), repr(error), json.dumps(error.as_dict()), repr(error.__cause__)
+                    hidden = "" if error.__suppress_context__ else repr(error.__context__)
+                    assert canaries.in_text(" ".join(texts) + hidden) == set(), (kind.__name__, name)
+    assert refused > 1_000
+
+
 async def test_the_broker_files_of_this_run_hold_its_subjects(world, broker, servers):
     """Positive control of the search through the store: what is in clear there is found there."""
     if not broker_files(servers) or not server_logs(servers):
@@ -430,6 +550,8 @@ async def test_a_canary_in_clear_would_be_found_in_every_form_looked_for():
     for before in (b"", b"x", b"xy", b"xyz"):
         content = before + word.encode() + b" and on"
         assert canaries.in_bytes(content) == {"it"}
+        assert canaries.in_bytes(before + word.encode("utf-16")) == {"it"}
+        assert canaries.in_bytes(before + word.encode("utf-16-be")) == {"it"}
         assert canaries.in_text(content.hex()) == canaries.in_text(content.hex().upper()) == {"it"}
         assert canaries.in_text(base64.b64encode(content).decode()) == {"it"}
     assert canaries.in_bytes(b"nothing of it") == set()
