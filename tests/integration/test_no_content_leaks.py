@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import pkgutil
+import tempfile
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ import pytest
 from lethelog.domain.errors import LethelogError
 from lethelog.domain.fields import Input, parse
 from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evidence, PairItem
+from lethelog.handlers.archive.exporting import Exporting
 from lethelog.handlers.caller import ALL_PERMISSIONS, Caller
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
@@ -130,7 +132,9 @@ async def live(world, broker, said: Said) -> None:
 
     first = await do("remember", "first", key=True, **described("remember"))
     revised = await do("revise", "revised", key=True, memory_id=first, **described("revise"))
-    await do("import_memory", "imported", key=True, **described("import"), occurred_at=at)
+    imported = await do("import_memory", "imported", key=True, **described("import"), occurred_at=at)
+    follows = {"memory_id": imported, "occurred_at": at + timedelta(days=1)}
+    await do("revise_imported", "revised import", key=True, **described("follow"), **follows)
     about = {"memory_id": revised}
     await do("move", "revised", key=True, **about, project=word("move project"), tags=[word("move tag")])
     await do("archive", "revised", key=True, **about, reason=word("archive reason"))
@@ -153,10 +157,14 @@ async def live(world, broker, said: Said) -> None:
 
 
 async def named(world, said: Said) -> None:
-    """People whom a policy and a token name."""
+    """People and things that a policy, a token and an export name."""
     operator = replace(world.caller, permissions=ALL_PERMISSIONS)
     owners = {name: said.canaries(name) for name in ("owner", "contradiction_owner")}
     await Policies(world.engine).change(operator, owners)
+    narrowed = {name: said.canaries.given[f"import {name}"] for name in _FILTERS}
+    with tempfile.TemporaryDirectory() as folder:
+        written, _ = await Exporting(world.engine).export(operator, Path(folder) / "archive", narrowed)
+    assert written.memories == 1
     await Tokens(world.engine).issue(operator, {"actor": f"agent:{said.canaries('token actor')}"})
 
 
@@ -364,7 +372,7 @@ async def test_every_word_of_a_person_is_in_clear_in_the_read_models_and_nowhere
 
 
 KEPT = (
-    *[f"{verb} {name}" for verb in ("remember", "revise", "import") for name in (
+    *[f"{verb} {name}" for verb in ("remember", "revise", "import", "follow") for name in (
         "topic", "content", "tag", "metadata key", "metadata value", "project", "user_id", "agent_id", "run_id",
         "session_id", "subject",
     ) if (verb, name) not in (("revise", "tag"), ("revise", "project"))],
@@ -440,6 +448,8 @@ GIVEN: dict[str, dict[str, str]] = {
     "Remember": described("remember"),
     "Revise": described("revise"),
     "RememberImported": described("import"),
+    "ReviseImported": described("follow"),
+    "ExportArchive": {name: f"import {name}" for name in _FILTERS},
     "Move": {"project": "move project", "tags": "move tag"},
     **{name: {"reason": f"{name.lower()} reason"} for name in ("Archive", "Restore", "Refute", "Release")},
     "Suppress": {"approver": "approver", "reason": "suppress reason"},
@@ -480,7 +490,8 @@ def texts_of_commands() -> list[tuple[type[Input], str]]:
         below = kinds.pop().__subclasses__()
         kinds += below
         # What others are made from is looked at in these.
-        seen += [one for one in below if one.__module__.startswith("lethelog.") and not one.__subclasses__()]
+        own = [one for one in below if one.__module__.startswith("lethelog.")]
+        seen += [one for one in own if not (one.__name__.startswith("_") and one.__subclasses__())]
     return [
         (one, name)
         for one in seen
