@@ -27,6 +27,8 @@ TABLES = {
     "lethelog_vault.data_keys": "tenant, key_id",
 }
 """What every revision has, and how its rows are put in order."""
+WRAPPED_BYTES = 60
+"""A wrapped data key, without what newer revisions put in front of it."""
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def fingerprints(url: str, columns: dict[str, str]) -> dict[str, tuple[int, str]
 
 def columns_of(url: str) -> dict[str, str]:
     with psycopg.connect(url) as connection:
-        return {
+        found = {
             table: connection.execute(
                 "select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute "
                 "where attrelid = %s::regclass and attnum > 0 and not attisdropped",
@@ -74,6 +76,10 @@ def columns_of(url: str) -> dict[str, str]:
             ).fetchone()[0]
             for table in TABLES
         }
+    found["lethelog_vault.data_keys"] = (
+        f"tenant, key_id, substr(wrapped, octet_length(wrapped) - {WRAPPED_BYTES - 1})"
+    )
+    return found
 
 
 def append(url: str, unit: PreparedUnit) -> None:
@@ -83,8 +89,8 @@ def append(url: str, unit: PreparedUnit) -> None:
         assert connection.execute(statement.encode(), unit_arrays([unit])).fetchall() == [("ok",)]
 
 
-def units_of(url: str, tenant: UUID) -> list[PreparedUnit]:
-    """What a log holds, as units that another one can store: twelve of them, the claims with the last."""
+def units_of(url: str, tenant: UUID, count: int) -> list[PreparedUnit]:
+    """What a log holds, as so many units that another one can store, the claims with the last."""
     with psycopg.connect(url) as connection:
         events = connection.execute(
             "select stream, version, name, event_id, body from lethelog.events where tenant = %s order by position",
@@ -92,10 +98,11 @@ def units_of(url: str, tenant: UUID) -> list[PreparedUnit]:
         ).fetchall()
         keys = connection.execute("select key_id, wrapped from lethelog_vault.data_keys").fetchall()
         claims = connection.execute("select kind, digest, holder from lethelog.claims").fetchall()
-    units = [PreparedUnit(tenant, tenant, CommandKey.fresh()) for _ in range(12)]
+    units = [PreparedUnit(tenant, tenant, CommandKey.fresh()) for _ in range(count)]
     for number, event in enumerate(events):
-        units[number * 12 // len(events)].add_event(*event)
-    units[0].keys = [WrappedKey(*key) for key in keys]
+        units[number * count // len(events)].add_event(*event)
+    # As they were stored until revision 0012: without the generation that they begin with now.
+    units[0].keys = [WrappedKey(key_id, wrapped[-WRAPPED_BYTES:]) for key_id, wrapped in keys]
     for kind, digest, holder in claims:
         units[-1].add_claim(kind, digest, None, holder)
     return units
@@ -109,9 +116,9 @@ async def test_f46_every_schema_goes_forward_and_back_and_forward_with_everythin
     made = await lived_in(world)
     await world.catch_up()
     expected = (await world.reading.list(world.caller, {"status": "all", "limit": 100})).memories
-    tenant, units = world.caller.tenant, units_of(world.database_url, world.caller.tenant)
-    known = migrations.revisions()
-    assert len(units) > len(known), "each revision's own function stores something"
+    known, tenant = migrations.revisions(), world.caller.tenant
+    # Each revision's own function stores something.
+    units = units_of(world.database_url, tenant, len(known) + 1)
 
     move(empty_url, command.upgrade, known[0])
     columns = columns_of(empty_url)
