@@ -1,7 +1,7 @@
 """Every measure there is, in the order they run and are shown."""
 
 from ...domain.errors import InvalidInput
-from . import append, as_of, chain, latency, search, views
+from . import append, as_of, chain, latency, sealed, search, views
 from .bench import Measure
 
 MEASURES: tuple[Measure, ...] = (
@@ -15,6 +15,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure("search", "search in tenants of every size", search.tenants),
     Measure("chain", "what the hash chain costs", chain.chain),
     Measure("seal", "what sealing costs", chain.seal),
+    Measure("sealed", "append, read and rebuild with sealing and without", sealed.costs),
 )
 
 
