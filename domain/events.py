@@ -585,6 +585,7 @@ class ErasureVerified(Event):
     places: tuple[CheckedPlace, ...]
     checked_at: int
     """Position of the log up to which it was looked."""
+    looked_at: datetime
     certificate: str
     """SHA-256 of the certificate's statement."""
 

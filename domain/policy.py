@@ -45,6 +45,8 @@ class ForgettingPolicy(BaseModel):
     items_per_call: Annotated[int, Field(ge=1, le=SOURCE_ITEMS_PER_CALL)] = 1
     judge_calls_per_day: Annotated[int, Field(ge=0, le=1_000_000)] = 1_000
     """Budget: how many metered judge calls a UTC day may hold."""
+    erase_derived: Literal["cascade", "list"] = "cascade"
+    """What becomes of memories that follow from erased ones: erased with them, or listed to be looked at."""
 
     ttl_days: Annotated[int, Field(ge=1, le=36_500)] | None = None
     """After how many days a memory that is neither pinned nor core expires, where it states no time of its own."""

@@ -117,7 +117,7 @@ def decide_reject(proposal: Proposal, comment: str | None) -> list[e.Event]:
 
 
 def decide_withdraw(
-    proposal: Proposal, reason: Literal["sibling_applied", "stale"], because: UUID
+    proposal: Proposal, reason: Literal["sibling_applied", "stale", "erased"], because: UUID
 ) -> list[e.Event]:
     """Take back an open proposal that no longer makes sense; nothing where it is decided."""
     if proposal.status != "proposed":

@@ -17,6 +17,7 @@ from ..streams.log import Log
 from ..streams.master_keys import Keyring
 from ..streams.reader import LogTail
 from ..streams.vault import Vault
+from .erasure.means import ErasureMeans
 from .tenants import Tenants
 
 Clock = Callable[[], datetime]
@@ -46,6 +47,8 @@ class Engine:
     clock: Clock
     grace: timedelta
     """How long a read model's old generation stays after a rebuild."""
+    erasure: ErasureMeans | None = None
+    """Ledger and signing key; without them nothing is erased here."""
 
     @property
     def doors(self) -> Doors:
@@ -76,6 +79,7 @@ async def open_engine(
     worker_url: str | None = None,
     clock: Clock = utc_now,
     grace: timedelta = GRACE,
+    erasure: ErasureMeans | None = None,
 ) -> Engine:
     """Open every part over a migrated database. ``worker_url`` is a login of its own for background work.
 
@@ -102,4 +106,5 @@ async def open_engine(
         memory_history=MemoryHistory(),
         clock=clock,
         grace=grace,
+        erasure=erasure,
     )

@@ -35,7 +35,7 @@ from .memory_past import (
     past_rows,
     stage,
 )
-from .projection import Projection
+from .projection import ClearText, Projection
 
 LIVE = "not (archived or suppressed or refuted or quarantined) and successor is null"
 """SQL of `domain.memory.Memory.live`."""
@@ -75,6 +75,10 @@ class LiveMemory:
 
     name = "live_memory"
     tables = ("live_memory", "memory_past")
+    clear_texts = (
+        ClearText("live_memory", about="memory_id = any(%(memories)s)"),
+        ClearText("memory_past", about="memory_id = any(%(memories)s)"),
+    )
     stream_column = "memory_id"
     wants = frozenset(event_names("memory."))
 

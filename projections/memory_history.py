@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from ..domain.events import Event, MemoryRemembered, VerdictRecorded, event_names
+from ..domain.events import ErasurePerformed, Event, MemoryRemembered, VerdictRecorded, event_class, event_names
 from ..streams.database import Connection
 from ..streams.payloads import RecordedEvent
-from .projection import Projection
+from .projection import ClearText, Projection
 
 _COLUMNS: dict[str, str] = {
     "tenant": "uuid not null",
@@ -33,6 +33,15 @@ _COLUMNS: dict[str, str] = {
     "judge": "text",
     "detail": "jsonb not null",
 }
+_SEALED = "array[{}]".format(
+    ", ".join(
+        f"'{field}'"
+        for field in sorted(
+            set[str]().union(*((event_class(one) or Event).SEALED for one in event_names("memory.")))
+        )
+    )
+)
+"""SQL of the names that sealed fields of a memory's events have in ``detail``."""
 _TEXTLESS = frozenset({"content", "topic", "tags", "metadata"})
 
 
@@ -42,8 +51,37 @@ class MemoryHistory:
     name = "memory_history"
     version = "2"
     tables = ("memory_history",)
+    clear_texts = (
+        ClearText(
+            "memory_history",
+            about="memory_id = any(%(memories)s)",
+            clear="name = 'memory.remembered' and "
+            "coalesce(detail->>'new', detail->>'topic', detail->>'tags') is not null",
+            becomes='detail = detail || \'{"new": null, "topic": null, "tags": null}\'',
+        ),
+        ClearText(
+            "memory_history",
+            about="memory_id = any(%(memories)s)",
+            clear=f"name like 'memory.%%' and name <> 'memory.remembered' and detail ?| {_SEALED}",
+            becomes=f"detail = detail - {_SEALED}",
+        ),
+        ClearText(
+            "memory_history",
+            about="detail->>'evidence_memory' = any(%(texts)s)",
+            clear="detail ? 'quote'",
+            becomes="detail = detail - 'quote'",
+        ),
+        ClearText(
+            "memory_history",
+            about="detail->>'memory_id' = any(%(texts)s)",
+            clear="name like 'proposal.%%' and detail ? 'comment'",
+            becomes="detail = detail - 'comment'",
+        ),
+    )
     stream_column = "stream"
-    wants = frozenset(event_names("memory.")) | frozenset(event_names("verdict.") + event_names("proposal."))
+    wants = frozenset(event_names("memory.")) | frozenset(
+        (*event_names("verdict."), *event_names("proposal."), ErasurePerformed.NAME)
+    )
 
     def loading(self, start: int, target: int) -> Projection:
         """Its rows are written once anyhow."""
@@ -75,6 +113,8 @@ def concerned(recorded: RecordedEvent, event: Event) -> tuple[UUID, ...]:
     """The memories an event tells something about."""
     if recorded.name.startswith("memory."):
         return (recorded.stream,)
+    if isinstance(event, ErasurePerformed):
+        return event.memories
     memory_id: UUID = getattr(event, "memory_id")  # noqa: B009 - every verdict and proposal event has it
     related: UUID | None = getattr(event, "related_id", None)
     return (memory_id,) if related is None else (memory_id, related)
@@ -82,6 +122,9 @@ def concerned(recorded: RecordedEvent, event: Event) -> tuple[UUID, ...]:
 
 def _rows(recorded: RecordedEvent, event: Event) -> list[dict[str, Any]]:
     detail = event.model_dump(mode="json", exclude_none=True)
+    if isinstance(event, ErasurePerformed):
+        # Each memory is told of itself only.
+        detail = {"because": event.because}
     if isinstance(event, VerdictRecorded):
         detail.pop("state_digest", None)
     if isinstance(event, MemoryRemembered):

@@ -1,10 +1,26 @@
 """What a read model is: a name, a version, the events it wants, and how a page of them becomes rows."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..streams.database import Connection
 from ..streams.payloads import RecordedEvent
+
+
+@dataclass(frozen=True, slots=True)
+class ClearText:
+    """What of a table says in clear what memories said, and how that goes without leaving another row behind than
+    a rebuild would make: there their sealed fields read as nothing."""
+
+    table: str
+    about: str
+    """SQL condition on rows that are about ``%(memories)s`` (ids, an array of uuid); ``%(texts)s`` are the same as
+    texts."""
+    clear: str = "true"
+    """SQL condition on rows that still say something."""
+    becomes: str | None = None
+    """What an update sets; None where the row goes."""
 
 
 class Projection(Protocol):
@@ -31,7 +47,12 @@ class Projection(Protocol):
 
     @property
     def tables(self) -> tuple[str, ...]:
-        """Its tables, without schema; what erasure and comparison go through."""
+        """Its tables, without schema; what comparison goes through."""
+        ...
+
+    @property
+    def clear_texts(self) -> tuple[ClearText, ...]:
+        """Everything in its tables that an erasure must take out."""
         ...
 
     @property

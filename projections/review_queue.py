@@ -20,7 +20,7 @@ from ..domain.events import (
 )
 from ..streams.database import Connection
 from ..streams.payloads import RecordedEvent
-from .projection import Projection
+from .projection import ClearText, Projection
 
 _COLUMNS: dict[str, str] = {
     "tenant": "uuid not null",
@@ -59,6 +59,20 @@ class ReviewQueue:
     name = "review_queue"
     version = "1"
     tables = ("review_queue",)
+    clear_texts = (
+        ClearText(
+            "review_queue",
+            about="evidence_memory = any(%(memories)s)",
+            clear="quote is not null",
+            becomes="quote = null",
+        ),
+        ClearText(
+            "review_queue",
+            about="memory_id = any(%(memories)s)",
+            clear="comment is not null",
+            becomes="comment = null",
+        ),
+    )
     stream_column = "proposal_id"
     wants = frozenset(event_names("proposal."))
 

@@ -11,8 +11,8 @@ from ..streams.database import Connection, Database
 from ..streams.leadership import Leadership, is_led
 from .generations import HOME, prepare_home
 
-_COMPARING = "lethelog_compare_"
-_REPLAYING = "lethelog_replaying_"
+COMPARING = "lethelog_compare_"
+REPLAYING = "lethelog_replaying_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +26,12 @@ class Leftover:
 
 def comparing_schema(name: str) -> str:
     """Where a read model is built to be compared."""
-    return _COMPARING + name
+    return COMPARING + name
 
 
 def replaying_schema(replay: str, name: str) -> str:
     """Where a read model of a replay is built."""
-    return f"{_REPLAYING}{replay}_{name}"
+    return f"{REPLAYING}{replay}_{name}"
 
 
 async def read_leftovers(connection: Connection) -> list[Leftover]:
@@ -40,7 +40,7 @@ async def read_leftovers(connection: Connection) -> list[Leftover]:
         "select n.nspname::text, t.name from pg_namespace n "
         f"left join {HOME}.tracking t on t.schema = n.nspname::text and t.state = 'scratch' "
         "where starts_with(n.nspname::text, %s) or starts_with(n.nspname::text, %s) order by 1",
-        (_COMPARING, _REPLAYING),
+        (COMPARING, REPLAYING),
     )
     found = [Leftover(schema, _duty(schema, name or "")) for schema, name in await cursor.fetchall()]
     return [one for one in found if not await is_led(connection, one.duty)]
@@ -73,6 +73,6 @@ async def discard(database: Database, schema: str) -> None:
 
 
 def _duty(schema: str, name: str) -> str:
-    if schema.startswith(_COMPARING):
-        return f"compare:{schema.removeprefix(_COMPARING)}"
-    return f"replay:{schema.removeprefix(_REPLAYING).removesuffix(f'_{name}')}"
+    if schema.startswith(COMPARING):
+        return f"compare:{schema.removeprefix(COMPARING)}"
+    return f"replay:{schema.removeprefix(REPLAYING).removesuffix(f'_{name}')}"

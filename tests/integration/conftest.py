@@ -4,22 +4,26 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from lethelog.handlers.caller import Caller
 from lethelog.handlers.engine import Engine, open_engine
+from lethelog.handlers.erasure.means import ErasureMeans
 from lethelog.handlers.memories import MemoryCommands
 from lethelog.handlers.reading import Reading
 from lethelog.handlers.reviewing import Reviewing
 from lethelog.projections.embedders import open_embedder
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.streams.broker import BrokerSettings
+from lethelog.streams.erasure_ledger import Ledger
 from lethelog.streams.master_keys import Keyring
 from lethelog.streams.parking_place import ParkingPlace
 from lethelog.streams.payloads import Actor
 from lethelog.streams.relay import Relay
+from lethelog.streams.signing import SigningKey
 
 from .broker_fixtures import OwnNats, connected
 from .children import Child, Start
@@ -159,22 +163,25 @@ def clock() -> HeldClock:
 
 
 @pytest.fixture
-async def world(database_url: str, embedder, clock: HeldClock) -> AsyncGenerator[World]:
-    async with opened_world(database_url, embedder, clock) as opened:
+async def world(database_url: str, embedder, clock: HeldClock, tmp_path: Path) -> AsyncGenerator[World]:
+    async with opened_world(database_url, embedder, clock, tmp_path / "erasures.ledger") as opened:
         yield opened
 
 
 @pytest.fixture
-async def elsewhere(other_database_url: str, embedder, clock: HeldClock) -> AsyncGenerator[World]:
+async def elsewhere(other_database_url: str, embedder, clock: HeldClock, tmp_path: Path) -> AsyncGenerator[World]:
     """Another installation, empty but for its tenant."""
-    async with opened_world(other_database_url, embedder, clock) as opened:
+    async with opened_world(other_database_url, embedder, clock, tmp_path / "elsewhere.ledger") as opened:
         yield opened
 
 
 @asynccontextmanager
-async def opened_world(database_url: str, embedder, clock: HeldClock) -> AsyncGenerator[World]:
+async def opened_world(
+    database_url: str, embedder, clock: HeldClock, ledger: Path
+) -> AsyncGenerator[World]:
     """A world over a database, with one tenant."""
-    engine = await open_engine(database_url, Keyring.of(b"m" * 32), embedder, clock=clock)
+    means = ErasureMeans(Ledger(ledger), SigningKey(b"s" * 32))
+    engine = await open_engine(database_url, Keyring.of(b"m" * 32), embedder, clock=clock, erasure=means)
     await ensure_tables(engine.database, engine.projections)
     caller = Caller(uuid4(), Actor("person", uuid4()))
     await engine.tenants.ensure(caller.tenant, caller.actor)

@@ -1,0 +1,351 @@
+"""Erasure for whoever may: look first, then act by what was looked at, and see how it stands."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from ...domain import erasure as rules
+from ...domain import events as e
+from ...domain.erasure import Erasure
+from ...domain.errors import Conflict, InvalidInput, NotFound
+from ...domain.fields import Id, Input, Name, Scope, parse
+from ...projections.erasing import Gone
+from ...streams.erasure_ledger import Entry
+from ...streams.ids import new_id
+from ...streams.log import Appended, Claim, NewEvent, Unit
+from ...streams.payloads import Envelope, RecordedEvent
+from ...streams.signing import check, digest
+from ..caller import Caller
+from ..engine import Engine
+from .certificates import statement
+from .places import Erasing
+from .saga import ERASURE, OPEN, Saga
+from .targets import LEFT_SHOWN, Asked
+from .views import CertificateCheck, ErasurePage, ErasurePreview, ErasureView
+
+_IDS_AT_ONCE = 10_000
+_LOG = logging.getLogger(__name__)
+
+
+class PreviewErasure(Input):
+    """What to erase: exactly one of the first five."""
+
+    memory_id: Id | None = None
+    subject: Name | None = None
+    """A person, by the name that memories were written with as user or subject."""
+    project: Name | None = None
+    scope: Scope | None = None
+    tenant: bool = False
+    """All of the caller's tenant."""
+    derived: e.Derived | None = None
+    """What becomes of memories that follow from erased ones; by default as the tenant's policy says."""
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> "PreviewErasure":
+        given = (self.memory_id, self.subject, self.project, self.scope, self.tenant or None)
+        if sum(one is not None for one in given) != 1:
+            raise ValueError("give exactly one of memory_id, subject, project, scope and tenant")
+        return self
+
+
+class Erase(Input):
+    """Which previewed erasure to do, why, and what is left of the texts."""
+
+    erasure_id: Id
+    reason: str = Field(max_length=40)
+    re_entry: e.ReEntry = "none"
+
+
+class ErasureQuery(Input):
+    erasure_id: Id
+
+
+class ErasuresQuery(Input):
+    """Which to list; ``unfinished`` only those that are not verified yet."""
+
+    unfinished: bool = False
+    limit: int = Field(default=25, ge=1, le=100)
+    cursor: str | None = Field(default=None, max_length=80, strict=True)
+
+
+class Erasures:
+    """Erasures of one caller's tenant."""
+
+    def __init__(self, engine: Engine, saga: Saga | None = None) -> None:
+        self._engine = engine
+        self._saga = saga or Saga(engine)
+
+    async def preview(self, caller: Caller, arguments: Mapping[str, Any]) -> ErasurePreview:
+        """Say what an erasure would reach, and keep that on record; nothing is erased.
+
+        Raises `NotFound` for a memory, person or project that nothing is known of.
+        """
+        caller.require("memory:erase")
+        wanted = parse(PreviewErasure, arguments)
+        if wanted.tenant:
+            caller.require("tenant:admin")
+        settings = await self._engine.tenants.get(caller.tenant)
+        asked = await self._asked(caller.tenant, wanted, wanted.derived or settings.policy.erase_derived)
+        targets, counts = await self._saga.preview(caller.tenant, asked)
+        event = e.ErasurePreviewed(
+            kind=asked.kind,
+            target=asked.target,
+            scope=asked.scope,
+            derived=asked.derived,
+            memories=len(targets.memories),
+            derived_memories=targets.derived,
+            left=len(targets.left),
+            places=counts,
+        )
+        erasure = new_id()
+        claims = [Claim(ERASURE, erasure.bytes, None, erasure)]
+        position = await self._append(caller, erasure, 0, [event], claims, settings.policy_version)
+        return ErasurePreview(
+            id=erasure,
+            kind=asked.kind,
+            memories=len(targets.memories),
+            derived=targets.derived,
+            derived_choice=asked.derived,
+            left=targets.left[:LEFT_SHOWN],
+            left_count=len(targets.left),
+            places=counts,
+            position=position,
+        )
+
+    async def erase(self, caller: Caller, arguments: Mapping[str, Any]) -> ErasureView:
+        """Do a previewed erasure: what it reaches is found anew, so that nothing written since is left out.
+
+        Returns when it is verified, or says which places are not clean yet; those are tried again by a worker. A
+        repeat of the call goes on where it stands. Raises `Unavailable` where it could not be begun for long; it
+        is on record by then and is carried on.
+        """
+        caller.require("memory:erase")
+        command = parse(Erase, arguments)
+        # Before anything is on record: without a place for the ledger nothing may be destroyed.
+        _ = self._saga.means
+        state, _ = await self._saga.load(caller.tenant, command.erasure_id)
+        if state.previewed.kind == "tenant":
+            caller.require("tenant:admin")
+            if command.re_entry == "block":
+                raise InvalidInput("re_entry", "cannot be block for a whole tenant: nobody writes there any more")
+        events = rules.decide_request(state, command.reason, command.re_entry)
+        if events:
+            policy = (await self._engine.tenants.get(caller.tenant)).policy_version
+            claims = [Claim(OPEN, state.id.bytes, None, state.id)]
+            await self._append(caller, state.id, state.version, events, claims, policy)
+        await self._saga.carry_on(caller.tenant, state.id)
+        return await self.show(caller, {"erasure_id": state.id})
+
+    async def retry(self, caller: Caller, arguments: Mapping[str, Any]) -> ErasureView:
+        """Look again at an erasure that is not verified yet, at once."""
+        caller.require("memory:erase")
+        query = parse(ErasureQuery, arguments)
+        state, _ = await self._saga.load(caller.tenant, query.erasure_id)
+        if state.phase == "previewed":
+            raise Conflict("nobody asked for this erasure yet; it was only previewed", erasure_id=state.id)
+        await self._saga.carry_on(caller.tenant, state.id)
+        return await self.show(caller, {"erasure_id": state.id})
+
+    async def show(self, caller: Caller, arguments: Mapping[str, Any]) -> ErasureView:
+        """One erasure, with its certificate once it is verified."""
+        caller.require("memory:erase")
+        query = parse(ErasureQuery, arguments)
+        return self._view(caller.tenant, *await self._saga.load(caller.tenant, query.erasure_id))
+
+    async def list(self, caller: Caller, arguments: Mapping[str, Any]) -> ErasurePage:
+        """A page of erasures, newest first."""
+        caller.require("memory:erase")
+        query = parse(ErasuresQuery, arguments)
+        beyond = _cursor(query.cursor)
+        async with self._engine.database.connection() as connection:
+            cursor = await connection.execute(
+                "select holder from lethelog.claims where tenant = %s and kind = %s "
+                "and (%s::bytea is null or digest < %s::bytea) order by digest desc limit %s",
+                (caller.tenant, OPEN if query.unfinished else ERASURE, beyond, beyond, query.limit + 1),
+            )
+            ids = [row[0] for row in await cursor.fetchall()]
+        shown = ids[: query.limit]
+        views = [self._view(caller.tenant, *await self._saga.load(caller.tenant, one)) for one in shown]
+        return ErasurePage(
+            erasures=tuple(views), next_cursor=shown[-1].hex if len(ids) > query.limit and shown else None
+        )
+
+    async def acknowledge(self, caller: Caller, erasure: UUID, consumer: str) -> None:
+        """Put on record that a subscriber erased its copies; a second time changes nothing."""
+        for _ in range(10):
+            state, _ = await self._saga.load(caller.tenant, erasure)
+            events = rules.decide_acknowledge(state, consumer)
+            if not events or await self._append(caller, erasure, state.version, events, (), None):
+                return
+        raise Conflict("the erasure keeps moving; acknowledge it again", erasure_id=erasure)
+
+    async def check_certificate(self, caller: Caller, document: Mapping[str, Any]) -> CertificateCheck:
+        """Hold a certificate against the system of now: its signature, the log, and every place once more."""
+        caller.require("memory:erase")
+        signed = check(document)
+        try:
+            erasure, tenant = UUID(signed.statement["erasure"]), UUID(signed.statement["tenant"])
+        except (KeyError, ValueError, TypeError):
+            raise InvalidInput("certificate", "is of something else than an erasure") from None
+        if tenant != caller.tenant:
+            raise NotFound(f"no erasure {erasure}", erasure_id=erasure)
+        state, recorded = await self._saga.load(caller.tenant, erasure)
+        assert state.requested is not None and state.performed is not None
+        gone = Gone(tenant, state.memories, state.previewed.kind == "tenant")
+        erasing = Erasing(gone, state.names, state.requested.re_entry == "block")
+        _, remaining = await self._saga.check(erasing, state.performed.places)
+        return CertificateCheck(
+            erasure_id=erasure,
+            own_key=signed.public_key == self._saga.means.signing.public,
+            on_record=any(
+                isinstance(one.event, e.ErasureVerified) and one.event.certificate == signed.sha256
+                for one in recorded
+            ),
+            remaining=remaining,
+        )
+
+    async def carry_on_open(self) -> int:
+        """Carry on every erasure of every tenant that is not verified yet; returns how many are left."""
+        left = 0
+        for tenant, erasure in await self.open():
+            try:
+                left += (await self._saga.carry_on(tenant, erasure)).open
+            except Exception as error:
+                left += 1
+                _LOG.warning("an erasure is not finished (%s); it is tried again", type(error).__name__)
+        return left
+
+    async def open(self) -> "list[tuple[UUID, UUID]]":
+        """(tenant, erasure) of those that were asked for and are not verified."""
+        async with self._engine.database.connection() as connection:
+            cursor = await connection.execute(
+                "select tenant, holder from lethelog.claims where kind = 'open-erasure' order by digest limit 1000"
+            )
+            return [(row[0], row[1]) for row in await cursor.fetchall()]
+
+    async def hold_to_ledger(self) -> int:
+        """Erase again what a restored database brought back; before anything else opens the log.
+
+        Returns how many erasures had to be done again.
+        """
+        if self._engine.erasure is None:
+            return 0
+        again = 0
+        for entry in self._engine.erasure.ledger.read():
+            if await self._came_back(entry):
+                _LOG.warning("an erasure of the ledger came back with a restored database; it is done again")
+                await self._saga.perform_again(entry)
+                again += 1
+        return again
+
+    async def _came_back(self, entry: Entry) -> bool:
+        async with self._engine.database.connection() as connection:
+            for start in range(0, max(1, len(entry.memories), len(entry.names)), _IDS_AT_ONCE):
+                cursor = await connection.execute(
+                    "select exists (select from lethelog_vault.data_keys where tenant = %(tenant)s "
+                    "and (%(everything)s or key_id = any(%(memories)s))) "
+                    "or exists (select from lethelog.directory where tenant = %(tenant)s "
+                    "and (%(everything)s or id = any(%(names)s))) "
+                    "or %(everything)s and exists (select from lethelog_vault.tenant_keys "
+                    "where tenant = %(tenant)s and wrapped <> '')",
+                    {
+                        "tenant": entry.tenant,
+                        "everything": entry.everything,
+                        "memories": list(entry.memories[start : start + _IDS_AT_ONCE]),
+                        "names": list(entry.names[start : start + _IDS_AT_ONCE]),
+                    },
+                )
+                if await cursor.fetchone() == (True,):
+                    return True
+        return False
+
+    async def _asked(self, tenant: UUID, wanted: PreviewErasure, derived: e.Derived) -> Asked:
+        if wanted.memory_id is not None:
+            names = await self._engine.log.stream_names(tenant, [wanted.memory_id])
+            if not names.get(wanted.memory_id, "").startswith("memory."):
+                raise NotFound(f"no memory {wanted.memory_id}", memory_id=wanted.memory_id)
+            return Asked("memory", wanted.memory_id, None, derived)
+        if wanted.subject is not None:
+            found = await self._engine.directory.find(tenant, "subject", wanted.subject)
+            if found is None:
+                # The name is not repeated: it may be on its way into a log file.
+                raise NotFound("nothing is known of a person of this name")
+            return Asked("subject", found, None, derived)
+        if wanted.project is not None:
+            found = await self._engine.directory.find(tenant, "project", wanted.project)
+            if found is None:
+                raise NotFound("nothing is known of a project of this name")
+            return Asked("project", found, None, derived)
+        if wanted.scope is not None:
+            return Asked("scope", None, wanted.scope, derived)
+        return Asked("tenant", None, None, derived)
+
+    def _view(self, tenant: UUID, state: Erasure, recorded: "list[RecordedEvent]") -> ErasureView:
+        performed, requested, verified = state.performed, state.requested, state.verified
+        document: dict[str, Any] | None = None
+        if state.phase == "verified" and verified is not None and self._engine.erasure is not None:
+            said = statement(
+                tenant,
+                state,
+                recorded,
+                verified.places,
+                checked_at=verified.checked_at,
+                looked_at=verified.looked_at,
+            )
+            # A later version may say more; what was promised then is what is signed.
+            if digest(said) == verified.certificate:
+                document = self._engine.erasure.signing.sign(said)
+        return ErasureView(
+            id=state.id,
+            kind=state.previewed.kind,
+            phase=state.phase,
+            reason=requested.reason if requested else None,
+            re_entry=requested.re_entry if requested else None,
+            memories=len(state.memories) if performed else state.previewed.memories,
+            blocked=performed.blocked if performed else 0,
+            left=performed.left if performed else (),
+            left_count=performed.left_count if performed else state.previewed.left,
+            previewed_at=state.previewed_at,
+            requested_at=state.requested_at,
+            performed_at=state.performed_at,
+            times_performed=state.times_performed,
+            verified_at=state.verified_at,
+            places=verified.places if verified and state.phase == "verified" else (),
+            remaining=dict(state.remaining),
+            providers=performed.providers if performed else (),
+            acknowledged=tuple(name for name, _ in state.acknowledged),
+            certificate=document,
+        )
+
+    async def _append(
+        self,
+        caller: Caller,
+        erasure: UUID,
+        version: int,
+        events: "list[e.Event] | list[e.ErasurePreviewed]",
+        claims: "list[Claim] | tuple[()]",
+        policy: int | None,
+    ) -> int:
+        command = new_id()
+        outcome = await self._engine.log.append(
+            Unit(
+                tenant=caller.tenant,
+                subject=erasure,
+                events=[NewEvent(erasure, version + n, event) for n, event in enumerate(events, 1)],
+                envelope=Envelope(caller.actor, cause=command, correlation=command, policy=policy),
+                claims=claims,
+            )
+        )
+        return outcome.position if isinstance(outcome, Appended) else 0
+
+
+def _cursor(cursor: str | None) -> bytes | None:
+    if cursor is None:
+        return None
+    try:
+        return UUID(hex=cursor).bytes
+    except ValueError:
+        raise InvalidInput("cursor", "is not a cursor of this list", "Start without one") from None

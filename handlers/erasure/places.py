@@ -1,0 +1,222 @@
+"""Every place that can hold something of a memory: how it is erased there, and what proves it.
+
+One list, used by the erasure itself, by the proof, by doctor, and by the table in the docs. Places that an erasure
+cannot reach are named here too, since a certificate says what it does not cover.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from ...projections.erasing import Gone, count_clear_texts, find_others, places_of
+from ...streams.database import Connection
+from ...streams.log import Log
+from ...streams.recollection import unseen
+from ...streams.vault import Vault
+from ..engine import Engine
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Erasing:
+    """What is looked for: texts of memories, names, and with ``gone.everything`` all of the tenant."""
+
+    gone: Gone
+    names: Sequence[UUID]
+    blocked: bool = False
+    """Whether digests stay by which the texts come back quarantined."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something of a memory stands. The texts are for the docs."""
+
+    name: str
+    where: str
+    erased_by: str
+    proved_by: str
+    remains: str = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfReach:
+    """Where copies may be that no erasure here can reach."""
+
+    name: str
+    why: str
+    what_to_do: str
+
+
+PLACES: tuple[Place, ...] = (
+    Place(
+        "data keys",
+        "lethelog_vault.data_keys: one key per memory",
+        "destroyed, in the transaction that takes out the clear copies",
+        "no row is there",
+        "the row's bytes in PostgreSQL's files until vacuum writes over them, wrapped under the tenant's key",
+    ),
+    Place(
+        "sealed events",
+        "lethelog.events: text sealed under the data key",
+        "cannot be read any more, since its key is gone; the bytes stay, so that the hash chain holds",
+        "the events are read again with fresh keys, and nothing opens",
+        "type, scope, times, opaque ids, kind of actor, sizes and hashes of ciphertext",
+    ),
+    Place(
+        "directory",
+        "lethelog.directory: outside names, sealed, and their keyed digests",
+        "rows of an erased person (also as actor) or project go, and of runs and sessions that nothing else uses",
+        "no row is there",
+        "the opaque id in events, which nothing leads back from",
+    ),
+    Place(
+        "tenant key",
+        "lethelog_vault.tenant_keys",
+        "destroyed with a tenant; an empty row stays, so that no new one is made",
+        "the row is empty",
+    ),
+    Place(
+        "claims",
+        "lethelog.claims: keyed digests of texts that are or were held",
+        "deleted; with re-entry blocked, one digest per text stays instead",
+        "no row of these memories is there but a block",
+        "with re-entry blocked: a keyed digest, which says nothing without the tenant's key",
+    ),
+    Place(
+        "command keys",
+        "lethelog.commands: keyed digests of what commands said",
+        "emptied; the digest of the client's own key stays, so that a retry does not write the text again",
+        "no digest of a command is there",
+        "the keyed digest of the client's key",
+    ),
+    Place("live_memory", "the read model of memories, every copy: text, words and vector", "rows are deleted",
+          "no row is there", "dead rows and entries of indexes, until vacuum"),
+    Place("memory_past", "past states, every copy: text, words and vector", "rows are deleted", "no row is there",
+          "dead rows and entries of indexes, until vacuum"),
+    Place("review_queue", "proposals, every copy: quoted sentences and comments", "the texts are taken out",
+          "no text is there", "the card without text: which memory, which action, when, by whom"),
+    Place("memory_history", "what happened to each memory, every copy: texts before and after, reasons,"
+          " comments",
+          "the texts are taken out", "no text is there", "the skeleton: which event, when, by whom"),
+    Place("replays", "schemas lethelog_replay_*: past states somebody had written out", "as in the read models",
+          "no text is there"),
+    Place("neighbour cache", "lethelog_views.candidate_*: words and nearest memories",
+          "the lists and word counts of the groups they were in are deleted, and made anew by the next pass",
+          "no row is there"),
+    Place("processes", "keys and names that running processes remember", "dropped by a notification",
+          "every process that remembers anything says that it has seen the erasure"),
+)  # fmt: skip
+
+OUT_OF_REACH: tuple[OutOfReach, ...] = (
+    OutOfReach(
+        "backups of the database",
+        "they hold keys and clear copies as of when they were made",
+        "what they bring back is erased again when Lethelog starts, by the ledger; delete them when your "
+        "retention says so",
+    ),
+    OutOfReach(
+        "write-ahead log and dead rows",
+        "PostgreSQL writes over deleted rows only after vacuum, and keeps its log until it is recycled",
+        "they cannot be read through PostgreSQL; run vacuum, and keep archived logs no longer than backups",
+    ),
+    OutOfReach(
+        "subscribers",
+        "they keep read models of their own",
+        "the certificate lists who acknowledged and who did not",
+    ),
+    OutOfReach(
+        "broker",
+        "messages carry the same ciphertext as the log",
+        "nothing: without its key it cannot be read",
+    ),
+    OutOfReach(
+        "providers",
+        "judges and embedders elsewhere received text",
+        "the certificate names who, when and for what; ask them",
+    ),
+    OutOfReach("exports", "files that were handed out", "delete them where they were taken to"),
+)
+
+Count = Callable[[Connection, Erasing], Awaitable[int]]
+
+
+class Looking:
+    """Looks into places: before an erasure to say what is there, and afterwards to prove that it is gone."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def count(self, connection: Connection, erasing: Erasing) -> dict[str, int]:
+        """Entries of each place in the database, as this connection sees it."""
+        gone = erasing.gone
+        counts: dict[str, int] = {}
+        for name, statement in _STATEMENTS.items():
+            cursor = await connection.execute(statement, {**gone.values, **_values(erasing)})
+            [counts[name]] = await cursor.fetchone() or (0,)
+        return counts | await count_clear_texts(connection, self._engine.projections, gone)
+
+    async def look_again(self, connection: Connection, erasing: Erasing) -> dict[str, int]:
+        """Entries of every place after an erasure, the log itself and other processes included."""
+        counts = await self.count(connection, erasing)
+        counts["sealed events"] = await self._count_opened(erasing.gone)
+        counts["processes"] = await unseen(connection)
+        return counts
+
+    async def controls(self, connection: Connection, erasing: Erasing) -> set[str]:
+        """Places in which the same look finds something of somebody else."""
+        gone = erasing.gone
+        found = await find_others(connection, self._engine.projections, gone)
+        for name, (table, where) in _OTHERS.items():
+            cursor = await connection.execute(
+                f"select exists (select from {table} where not ({where}))", {**gone.values, **_values(erasing)}
+            )
+            if await cursor.fetchone() == (True,):
+                found.add(name)
+        return found
+
+    async def _count_opened(self, gone: Gone) -> int:
+        """Events of these memories of which something still opens, read with keys of this moment."""
+        log = Log(self._engine.database, Vault(self._engine.database, self._engine.vault.keyring))
+        opened = 0
+        for start in range(0, len(gone.memories), _PAGE):
+            streams = await log.read_streams(gone.tenant, gone.memories[start : start + _PAGE])
+            opened += sum(
+                any(getattr(one.event, field) is not None for field in one.event.SEALED)
+                for events in streams.values()
+                for one in events
+                if one.event is not None
+            )
+        return opened
+
+
+def places(engine: Engine) -> tuple[str, ...]:
+    """Names of the places that are looked at, in the order of `PLACES`."""
+    known = {*_STATEMENTS, *places_of(engine.projections), "sealed events", "processes"}
+    return tuple(place.name for place in PLACES if place.name in known)
+
+
+def _values(erasing: Erasing) -> dict[str, object]:
+    return {
+        "everything": erasing.gone.everything,
+        "names": list(erasing.names),
+        "blocked": erasing.blocked,
+    }
+
+
+_KEYS = "tenant = %(tenant)s and (%(everything)s or key_id = any(%(memories)s))"
+_NAMES = "tenant = %(tenant)s and (%(everything)s or id = any(%(names)s))"
+_CLAIMS = (
+    "tenant = %(tenant)s and kind not in ('erasure', 'open-erasure', 'erasing') "
+    "and (%(everything)s or (kind <> 'refuted' or not %(blocked)s) and holder = any(%(memories)s))"
+)
+_COMMANDS = "tenant = %(tenant)s and hash <> '' and (%(everything)s or subject = any(%(memories)s))"
+_TENANT_KEY = "%(everything)s and tenant = %(tenant)s and wrapped <> ''"
+_OTHERS = {
+    "data keys": ("lethelog_vault.data_keys", _KEYS),
+    "directory": ("lethelog.directory", _NAMES),
+    "tenant key": ("lethelog_vault.tenant_keys", _TENANT_KEY),
+    "claims": ("lethelog.claims", _CLAIMS),
+    "command keys": ("lethelog.commands", _COMMANDS),
+}
+_STATEMENTS = {name: f"select count(*) from {table} where {where}" for name, (table, where) in _OTHERS.items()}

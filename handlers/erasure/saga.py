@@ -1,0 +1,424 @@
+"""Carrying an erasure to its end: done in one transaction, then looked at, and complete only if nothing is there.
+
+Every step may be cut short by a crash and is gone on with by whoever comes next: what is done is on record, and
+what is on record is not done twice. The order in which an erasure takes its locks:
+
+1. the tenant's neighbour lists, whose making reads texts for long;
+2. all writers of clear copies (`recollection.keep_out`): what they prepared before they prepare anew afterwards;
+3. the log: nobody appends, so that what is reached is everything there is.
+
+Then the ledger is written, and only then keys and clear copies go, with the event that says so, in one commit.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from uuid import UUID
+
+import psycopg
+
+from ...domain import erasure as rules
+from ...domain import events as e
+from ...domain.erasure import Erasure
+from ...domain.errors import Conflict, Misconfigured, NotFound, Unavailable, WrongKind
+from ...domain.proposal import decide_withdraw, evolve_proposal
+from ...projections.erasing import Gone, erase_clear_texts
+from ...streams.database import Connection
+from ...streams.erasure_ledger import Entry
+from ...streams.folding import fold_stream
+from ...streams.log import Appended, Claim, NewEvent, Unit
+from ...streams.payloads import Actor, Envelope, RecordedEvent
+from ...streams.recollection import keep_out
+from ...streams.signing import digest
+from ..claims import TextClaims
+from ..engine import Engine
+from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
+from ..forgetting.open_proposals import open_claim
+from .certificates import statement
+from .means import ErasureMeans
+from .places import Erasing, Looking, places
+from .targets import LEFT_SHOWN, Asked, Links, Targets
+
+ERASURE = "erasure"
+"""Kind of the claim that each erasure holds for ever: it is what lists them."""
+OPEN = "open-erasure"
+"""Kind of the claim that an erasure holds from when it is asked for until it is verified."""
+IDS_PER_EVENT = 1_000
+ATTEMPTS = 12
+LOCK_SECONDS = 5
+SEEN_SECONDS = 5.0
+"""How long processes get to say that they have seen an erasure before it counts as incomplete."""
+_PAGE = 500
+_APPEND_LOCK = 7283460113
+"""The lock of ``lethelog.append``."""
+CARRIER = Actor("worker", UUID("5e2b7a0c-6f0e-5c1b-8d43-70c5a1f2e9b6"))
+"""The actor of what an erasure does by itself."""
+_LOG = logging.getLogger(__name__)
+
+Checkpoint = Callable[[str], Awaitable[None]]
+"""Called at the points where a crash would hurt most; tests stop the process there."""
+
+
+async def pass_by(_point: str) -> None:
+    """The checkpoint of production: nothing happens there."""
+
+
+class _MovedOn(Exception):
+    """Somebody else carried the erasure further meanwhile."""
+
+
+class Saga:
+    """Carries erasures on. Any number of processes may; one at a time does for each erasure."""
+
+    def __init__(self, engine: Engine, *, checkpoint: Checkpoint = pass_by) -> None:
+        self._engine = engine
+        self._looking = Looking(engine)
+        self._checkpoint = checkpoint
+
+    @property
+    def looking(self) -> Looking:
+        """How places are looked at."""
+        return self._looking
+
+    async def load(self, tenant: UUID, erasure: UUID) -> tuple[Erasure, list[RecordedEvent]]:
+        """An erasure with its events. Raises `NotFound` and `WrongKind`."""
+        recorded = await self._engine.log.read_stream(tenant, erasure)
+        kind = recorded[0].name.partition(".")[0] if recorded else ""
+        if kind and kind != "erasure":
+            raise WrongKind(f"{erasure} is the id of a {kind}, not of an erasure", id=erasure, kind=kind)
+        state = fold_stream(recorded, rules.evolve_erasure)
+        if state is None:
+            raise NotFound(f"no erasure {erasure}", erasure_id=erasure)
+        return state, recorded
+
+    async def carry_on(self, tenant: UUID, erasure: UUID) -> Erasure:
+        """Do what is left to do, as far as it can be done now; returns how it stands then.
+
+        Raises `Unavailable` where somebody holds what is needed for too long; it may be tried again.
+        """
+        duty = self._engine.log.leadership(f"erasure:{erasure}")
+        for _ in range(ATTEMPTS):
+            if await duty.acquire():
+                break
+            state, _ = await self.load(tenant, erasure)
+            if not state.open:
+                return state
+            await asyncio.sleep(0.5)
+        else:
+            raise Unavailable(f"the erasure {erasure} is being carried on by another process; look at it later")
+        try:
+            state, _ = await self.load(tenant, erasure)
+            if state.phase == "requested":
+                await self._perform(tenant, state)
+            state, recorded = await self.load(tenant, erasure)
+            if state.open:
+                await self._checkpoint("before the proposals")
+                await self._withdraw_proposals(tenant, state)
+                await self._checkpoint("before looking")
+                await self._look(tenant, state, recorded)
+            return (await self.load(tenant, erasure))[0]
+        finally:
+            await duty.release()
+
+    async def perform_again(self, entry: Entry) -> None:
+        """Erase what a restored database brought back, as the ledger says."""
+        gone = Gone(entry.tenant, entry.memories, entry.everything)
+        recorded = await self._engine.log.read_stream(entry.tenant, entry.erasure)
+        state = fold_stream(recorded, rules.evolve_erasure)
+        events: list[e.Event] = []
+        if state is None:
+            events.append(
+                e.ErasurePreviewed(
+                    kind=entry.kind,  # type: ignore[arg-type] - checked by the model
+                    derived="list",
+                    memories=len(entry.memories),
+                    places={},
+                )
+            )
+        if state is None or state.requested is None:
+            events.append(
+                e.ErasureRequested(reason=entry.reason, re_entry="block" if entry.re_entry == "block" else "none")
+            )
+        await self._in_transaction(
+            lambda connection: self._destroy(connection, entry, gone, events, len(recorded), "ledger", None)
+        )
+
+    async def preview(self, tenant: UUID, asked: Asked) -> tuple[Targets, dict[str, int]]:
+        """What an erasure would reach now, and how many entries of it each place holds."""
+        links = Links()
+        await links.read(self._engine.database, tenant, await self._engine.log.head())
+        targets = links.reached(asked)
+        if asked.kind == "memory" and not targets.memories:
+            raise NotFound(f"no memory {asked.target}", memory_id=asked.target)
+        names = await self._names(tenant, asked, targets)
+        gone = Gone(tenant, targets.memories, asked.kind == "tenant")
+        async with self._engine.database.connection() as connection:
+            return targets, await self._looking.count(connection, Erasing(gone, tuple(names)))
+
+    async def _perform(self, tenant: UUID, state: Erasure) -> None:
+        links = Links()
+        await links.read(self._engine.database, tenant, await self._engine.log.head())
+        await self._in_transaction(lambda connection: self._perform_within(connection, tenant, state, links))
+
+    async def _in_transaction(self, work: Callable[[Connection], Awaitable[int]]) -> None:
+        """One transaction, tried again while somebody holds what it needs. Then what was remembered is let go."""
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                async with self._engine.database.transaction() as connection:
+                    await connection.execute(f"set local lock_timeout = '{LOCK_SECONDS}s'")
+                    epoch = await work(connection)
+                    await self._checkpoint("before the commit")
+                self._engine.vault.recollection.notice(epoch)
+                await self._checkpoint("after the commit")
+                return
+            except _MovedOn:
+                return
+            except (
+                psycopg.errors.LockNotAvailable,
+                psycopg.errors.DeadlockDetected,
+                # A copy was dropped or moved between looking for it and reaching into it.
+                psycopg.errors.UndefinedTable,
+                psycopg.errors.InvalidSchemaName,
+            ) as error:
+                _LOG.info("an erasure waits (%s), attempt %d", type(error).__name__, attempt)
+                await asyncio.sleep(min(5.0, 0.2 * attempt))
+        raise Unavailable("somebody keeps what the erasure needs; it is tried again, see: lethelog erase list")
+
+    async def _perform_within(self, connection: Connection, tenant: UUID, state: Erasure, links: Links) -> int:
+        await self._take_locks(connection, tenant)
+        await links.read(self._engine.database, tenant, await self._engine.log.head())
+        asked = Asked(state.previewed.kind, state.previewed.target, state.previewed.scope, state.previewed.derived)
+        targets = links.reached(asked)
+        assert state.requested is not None
+        names = await self._names(tenant, asked, targets)
+        entry = Entry(
+            tenant=tenant,
+            erasure=state.id,
+            kind=asked.kind,
+            reason=state.requested.reason,
+            re_entry=state.requested.re_entry,
+            at=self._engine.clock(),
+            memories=targets.memories,
+            names=tuple(sorted(names)),
+            everything=asked.kind == "tenant",
+        )
+        gone = Gone(tenant, targets.memories, entry.everything)
+        return await self._destroy(connection, entry, gone, [], state.version, "request", (links, targets))
+
+    async def _destroy(
+        self,
+        connection: Connection,
+        entry: Entry,
+        gone: Gone,
+        before: Sequence[e.Event],
+        version: int,
+        because: str,
+        found: tuple[Links, Targets] | None,
+    ) -> int:
+        """The heart of it, inside a transaction; returns the new epoch."""
+        if found is None:
+            await self._take_locks(connection, entry.tenant)
+        erasing = Erasing(gone, entry.names, entry.re_entry == "block")
+        counts = await self._looking.count(connection, erasing)
+        blocks = await self._blocks(entry) if entry.re_entry == "block" and not entry.everything else {}
+        await self._checkpoint("before the ledger")
+        if because == "request":
+            await asyncio.to_thread(self.means.ledger.append, [entry])
+        await self._checkpoint("after the ledger")
+        await erase_clear_texts(connection, self._engine.projections, gone)
+        await self._checkpoint("after the clear copies")
+        cursor = await connection.execute(
+            "select epoch from lethelog.erase(%s, %s, %s::uuid[], %s::uuid[], %s, %s::bytea[], %s::uuid[])",
+            (
+                entry.erasure,
+                entry.tenant,
+                list(entry.memories),
+                list(entry.names),
+                entry.everything,
+                list(blocks),
+                list(blocks.values()),
+            ),
+        )
+        [epoch] = await cursor.fetchone() or (0,)
+        await self._checkpoint("after the keys")
+        events = [*before, *_performed(entry, counts, because, len(blocks), found)]
+        outcome = await self._engine.log.append_within(
+            connection,
+            Unit(
+                tenant=entry.tenant,
+                subject=entry.erasure,
+                events=[NewEvent(entry.erasure, version + n, event) for n, event in enumerate(events, 1)],
+                envelope=await self._envelope(entry.tenant, entry.erasure),
+                claims=await self._claims_again(entry) if because == "ledger" else (),
+            ),
+        )
+        if not isinstance(outcome, Appended):
+            raise _MovedOn
+        return epoch
+
+    @property
+    def means(self) -> ErasureMeans:
+        """Ledger and signing key. Raises `Misconfigured` where there is none."""
+        if self._engine.erasure is None:
+            raise Misconfigured("this process has no erasure ledger, so it erases nothing")
+        return self._engine.erasure
+
+    async def _take_locks(self, connection: Connection, tenant: UUID) -> None:
+        await connection.execute(
+            "select pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"candidates:{tenant}",)
+        )
+        await keep_out(connection)
+        await connection.execute("select pg_advisory_xact_lock(%s)", (_APPEND_LOCK,))
+
+    async def _names(self, tenant: UUID, asked: Asked, targets: Targets) -> set[UUID]:
+        """Opaque ids whose names go: those of the person, as whatever they appear, or of the project."""
+        names = set(targets.names)
+        if asked.kind in ("subject", "project") and asked.target is not None:
+            names.add(asked.target)
+        if asked.kind == "subject" and asked.target is not None:
+            known = await self._engine.directory.names(tenant, [asked.target])
+            if asked.target in known:
+                names |= set(await self._engine.directory.kinds(tenant, known[asked.target]))
+        return names
+
+    async def _blocks(self, entry: Entry) -> dict[bytes, UUID]:
+        """The digests by which the erased texts come back quarantined."""
+        texts = await TextClaims.of(self._engine.log, self._engine.vault, entry.tenant)
+        found: dict[bytes, UUID] = {}
+        for start in range(0, len(entry.memories), _PAGE):
+            streams = await self._engine.log.read_streams(entry.tenant, entry.memories[start : start + _PAGE])
+            for memory, events in streams.items():
+                first = events[0].event
+                if isinstance(first, e.MemoryRemembered) and first.content is not None:
+                    found[texts.digest("refuted", "", first.content)] = memory
+        return found
+
+    async def _claims_again(self, entry: Entry) -> list[Claim]:
+        wanted = [(ERASURE, entry.erasure.bytes), (OPEN, entry.erasure.bytes)]
+        holders = await self._engine.log.holders(entry.tenant, wanted)
+        return [
+            Claim(kind, key, holder, entry.erasure) for (kind, key), holder in zip(wanted, holders, strict=True)
+        ]
+
+    async def _envelope(self, tenant: UUID, cause: UUID) -> Envelope:
+        policy: int | None = None
+        with contextlib.suppress(NotFound):
+            policy = (await self._engine.tenants.get(tenant)).policy_version
+        return Envelope(CARRIER, cause=cause, correlation=cause, policy=policy)
+
+    async def _withdraw_proposals(self, tenant: UUID, state: Erasure) -> None:
+        """Take open proposals about erased memories back. One that is decided meanwhile is none any more."""
+        about = {memory.bytes for memory in state.memories}
+        async with self._engine.database.connection() as connection:
+            cursor = await connection.execute(
+                "select digest, holder from lethelog.claims where tenant = %s and kind = %s",
+                (tenant, OPEN_PROPOSAL),
+            )
+            waiting = [holder for key, holder in await cursor.fetchall() if bytes(key[:16]) in about]
+        for proposal in waiting:
+            recorded = await self._engine.log.read_stream(tenant, proposal)
+            found = fold_stream(recorded, evolve_proposal)
+            if found is None or not (events := decide_withdraw(found, "erased", state.id)):
+                continue
+            await self._engine.log.append(
+                Unit(
+                    tenant=tenant,
+                    subject=proposal,
+                    events=[NewEvent(proposal, found.version + n, event) for n, event in enumerate(events, 1)],
+                    envelope=await self._envelope(tenant, state.id),
+                    claims=[open_claim(found, release=True)],
+                )
+            )
+
+    async def _look(self, tenant: UUID, state: Erasure, recorded: Sequence[RecordedEvent]) -> None:
+        """Look into every place; verified where nothing is found, incomplete where something is."""
+        gone = Gone(tenant, state.memories, state.previewed.kind == "tenant")
+        assert state.performed is not None and state.requested is not None
+        erasing = Erasing(gone, state.names, state.requested.re_entry == "block")
+        checked_at = await self._engine.log.head()
+        checked, remaining = await self.check(erasing, state.performed.places)
+        if not remaining:
+            looked_at = self._engine.clock()
+            said = statement(tenant, state, recorded, checked, checked_at=checked_at, looked_at=looked_at)
+            verified = e.ErasureVerified(
+                places=tuple(checked), checked_at=checked_at, looked_at=looked_at, certificate=digest(said)
+            )
+            claims = [Claim(OPEN, state.id.bytes, state.id, None)]
+            await self._append(tenant, state, [verified], claims)
+        elif events := rules.decide_incomplete(state, remaining):
+            await self._append(tenant, state, events, ())
+
+    async def check(self, erasing: Erasing, before: dict[str, int]) -> tuple[list[e.CheckedPlace], dict[str, str]]:
+        """What looking into every place finds, and the places that are not clean, with a code each."""
+        remaining: dict[str, str] = {}
+        counts: dict[str, int] = {}
+        async with self._engine.database.connection() as connection:
+            deadline = asyncio.get_running_loop().time() + SEEN_SECONDS
+            while True:
+                try:
+                    counts = await self._looking.look_again(connection, erasing)
+                except psycopg.errors.UndefinedTable:
+                    continue
+                if not counts["processes"] or asyncio.get_running_loop().time() > deadline:
+                    break
+                await asyncio.sleep(0.02)
+            others = await self._looking.controls(connection, erasing)
+        checked: list[e.CheckedPlace] = []
+        for place in places(self._engine):
+            found = counts[place]
+            if found:
+                remaining[place] = "still_there"
+            there = before.get(place, 0)
+            control = "found_before" if there else "finds_others" if place in others else "place_is_empty"
+            checked.append(e.CheckedPlace(place=place, before=there, found=found, control=control))
+        return checked, remaining
+
+    async def _append(
+        self, tenant: UUID, state: Erasure, events: Sequence[e.Event], claims: Sequence[Claim]
+    ) -> None:
+        outcome = await self._engine.log.append(
+            Unit(
+                tenant=tenant,
+                subject=state.id,
+                events=[NewEvent(state.id, state.version + n, event) for n, event in enumerate(events, 1)],
+                envelope=await self._envelope(tenant, state.id),
+                claims=claims,
+            )
+        )
+        if not isinstance(outcome, Appended):
+            raise Conflict("the erasure moved on meanwhile; look at it again", erasure_id=state.id)
+
+
+def _performed(
+    entry: Entry, counts: dict[str, int], because: str, blocked: int, found: tuple[Links, Targets] | None
+) -> list[e.ErasurePerformed]:
+    portions = [
+        entry.memories[start : start + IDS_PER_EVENT] for start in range(0, len(entry.memories), IDS_PER_EVENT)
+    ] or [()]
+    left = found[1].left if found else ()
+    last = e.ErasurePerformed(
+        memories=portions[-1],
+        names=entry.names[:IDS_PER_EVENT] if len(entry.names) <= IDS_PER_EVENT else (),
+        tenant_key=entry.everything,
+        because="ledger" if because == "ledger" else "request",
+        blocked=blocked,
+        left=left[:LEFT_SHOWN],
+        left_count=len(left),
+        providers=found[0].providers(entry.memories) if found else (),
+        places=counts,
+    )
+    earlier = [
+        e.ErasurePerformed(memories=portion, because=last.because, final=False) for portion in portions[:-1]
+    ]
+    if len(entry.names) > IDS_PER_EVENT:
+        earlier += [
+            e.ErasurePerformed(
+                memories=(),
+                names=entry.names[start : start + IDS_PER_EVENT],
+                because=last.because,
+                final=False,
+            )
+            for start in range(0, len(entry.names), IDS_PER_EVENT)
+        ]
+    return [*earlier, last]

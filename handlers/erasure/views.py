@@ -1,0 +1,85 @@
+"""What erasure answers: ids, codes and counts, never what was said."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pydantic import Field
+
+from ...domain.erasure import Phase
+from ...domain.events import CheckedPlace, Derived, ErasureKind, ProviderCall, ReEntry
+from ..views import View
+
+
+class ErasurePreview(View):
+    """What an erasure would reach. ``id`` is what to erase by."""
+
+    id: UUID
+    kind: ErasureKind
+    memories: int
+    derived: int
+    """How many of them only follow from what was asked for."""
+    derived_choice: Derived
+    left: tuple[UUID, ...] = ()
+    """Memories that follow from these and stay, to be looked at; the first hundred."""
+    left_count: int = 0
+    places: dict[str, int]
+    """Entries per place."""
+    position: int
+
+
+class ErasureView(View):
+    """One erasure as it stands."""
+
+    id: UUID
+    kind: ErasureKind
+    phase: Phase
+    reason: str | None = None
+    re_entry: ReEntry | None = None
+    memories: int
+    blocked: int = 0
+    left: tuple[UUID, ...] = ()
+    left_count: int = 0
+    previewed_at: datetime
+    requested_at: datetime | None = None
+    performed_at: datetime | None = None
+    times_performed: int = 0
+    verified_at: datetime | None = None
+    places: tuple[CheckedPlace, ...] = ()
+    """What looking again found; empty until it is verified."""
+    remaining: dict[str, str] = Field(default_factory=dict[str, str])
+    """Places that are not clean yet, and why."""
+    providers: tuple[ProviderCall, ...] = ()
+    acknowledged: tuple[str, ...] = ()
+    """Subscribers that said they erased their copies."""
+    certificate: dict[str, Any] | None = None
+    """The signed certificate, once it is verified; write it to a file for ``lethelog erase verify``."""
+
+    @property
+    def verified(self) -> bool:
+        """Whether every place was looked at and holds nothing."""
+        return self.phase == "verified"
+
+
+class ErasurePage(View):
+    """Erasures of a tenant, newest first."""
+
+    erasures: tuple[ErasureView, ...]
+    next_cursor: str | None = None
+
+
+class CertificateCheck(View):
+    """What holding a certificate against the system found."""
+
+    erasure_id: UUID
+    own_key: bool
+    """Whether this deployment's key signed it."""
+    on_record: bool
+    """Whether the log says that exactly this was certified."""
+    remaining: dict[str, str] = Field(default_factory=dict[str, str])
+    """Places in which something is there again."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all of it still holds."""
+        return self.own_key and self.on_record and not self.remaining
