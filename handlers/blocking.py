@@ -30,6 +30,7 @@ from .arguments import (
 from .background_loop import BackgroundLoop
 from .blocking_installation import BlockingInstallation
 from .blocking_tenancy import BlockingTenants, BlockingTokens
+from .erasure.blocking_doors import BlockingErasureDoor
 from .memory import AsyncMemory
 from .views import (
     Chain,
@@ -52,7 +53,7 @@ from .views import (
 T = TypeVar("T")
 
 
-class BlockingMemory(BlockingInstallation):
+class BlockingMemory(BlockingInstallation, BlockingErasureDoor):
     """Long-term memory of one tenant, for one actor. Opened by `Memory.local`; close it or use ``with``."""
 
     def __init__(self, opener: Callable[[], Coroutine[Any, Any, AsyncMemory]]) -> None:
@@ -88,6 +89,10 @@ class BlockingMemory(BlockingInstallation):
     def position(self) -> int:
         """Log position of this memory's newest write; reads wait for it."""
         return self.asyncio.position
+
+    @property
+    def _erasing(self) -> AsyncMemory:
+        return self.asyncio
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine of the asyncio door and wait for it."""

@@ -34,6 +34,7 @@ from .arguments import (
 from .caller import Caller
 from .credentials import Credential
 from .engine import Engine
+from .erasure.doors import AsyncErasureDoor
 from .event_log import EventLog
 from .explaining import Explaining
 from .forgetting.requesting import Passes
@@ -71,7 +72,7 @@ Close = Callable[[], Awaitable[None]]
 _PASS_POLL_SECONDS = 0.1
 
 
-class AsyncMemory(AsyncInstallation):
+class AsyncMemory(AsyncInstallation, AsyncErasureDoor):
     """Long-term memory of one tenant, for one actor; close it or use ``async with``."""
 
     def __init__(

@@ -7,7 +7,7 @@ standby, the pass manager and the judges compete for messages.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ..domain.errors import NotFound
 from ..projections.rebuild import drop_retired
@@ -28,19 +28,22 @@ from ..streams.subscriptions import (
 from ..streams.tasks import TaskPublisher
 from ..streams.topology import Durable
 from .engine import Engine
+from .erasure.erasures import Erasures
 from .forgetting.judge_worker import JudgeWorker
 from .forgetting.pass_manager import PassManager
 from .forgetting.requesting import Passes
 from .forgetting.settings import PassSettings, task_queue
 
 _LOG = logging.getLogger(__name__)
-Role = Literal["views", "relay", "passes", "judge", "schedule"]
-ALL_ROLES: frozenset[Role] = frozenset(("views", "relay", "passes", "judge", "schedule"))
+Role = Literal["views", "relay", "passes", "judge", "schedule", "erasures"]
+ALL_ROLES: frozenset[Role] = frozenset(get_args(Role))
 SCHEDULE_SECONDS = 30.0
 VECTOR_SECONDS = 5.0
 """How often rows without a vector are looked for."""
 RETIRED_SECONDS = 20.0
 """How often retired generations of read models are looked for."""
+ERASURE_SECONDS = 10.0
+"""How often erasures are looked for that are not verified yet."""
 JUDGE_POLICY = RetryPolicy(max_deliveries=8, delays=(0.5, 2.0, 10.0, 60.0), ack_wait=30.0)
 
 
@@ -75,6 +78,8 @@ class Workers:
                 self._spawn(runner.run(), f"view-{projection.name}")
             self._spawn(_repeat(VECTOR_SECONDS, self._fill_vectors), "vectors")
             self._spawn(_repeat(RETIRED_SECONDS, self._drop_retired), "retired")
+        if self._engine.erasure is not None and "erasures" in self._roles:
+            self._spawn(_repeat(ERASURE_SECONDS, self._carry_on_erasures), "erasures")
         if self._broker is not None and "relay" in self._roles:
             self._relay = Relay(self._engine.database, self._engine.tail, self._broker)
             await self._relay.open()
@@ -115,6 +120,9 @@ class Workers:
     async def _drop_retired(self) -> None:
         for projection in self._engine.projections:
             await drop_retired(self._engine.database, projection, self._engine.grace)
+
+    async def _carry_on_erasures(self) -> None:
+        await Erasures(self._engine).carry_on_open()
 
     async def _request_due(self) -> None:
         assert self._settings is not None

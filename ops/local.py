@@ -18,6 +18,8 @@ from ..handlers.blocking import BlockingMemory
 from ..handlers.caller import Caller, actor_of
 from ..handlers.credentials import Credential, Credentials
 from ..handlers.engine import Clock, Engine, open_engine, utc_now
+from ..handlers.erasure.erasures import Erasures
+from ..handlers.erasure.means import ErasureMeans
 from ..handlers.forgetting.settings import PassSettings
 from ..handlers.judges import open_judge
 from ..handlers.judges.thresholds import thresholds_for
@@ -30,7 +32,9 @@ from ..projections.embedders.floors import floor_for
 from ..projections.runner import ensure_tables
 from ..streams.broker import BrokerSettings
 from ..streams.database import session_options
+from ..streams.erasure_ledger import Ledger
 from ..streams.payloads import Actor
+from ..streams.signing import SigningKey
 from .master_keys import open_keyring
 from .migrations import check_logins, migrate
 from .settings import DEFAULT_TENANT, Settings
@@ -89,6 +93,7 @@ async def open_memory(
         keyring = await asyncio.to_thread(open_keyring, settings, lambda: _holds_keys(worker_url or database_url))
         embedder = await asyncio.to_thread(open_embedder, settings.embedder, **settings.embedder_options())
         stack.callback(embedder.close)
+        signing = await asyncio.to_thread(SigningKey.open, settings.signing_file)
         engine = await open_engine(
             database_url,
             keyring,
@@ -96,10 +101,13 @@ async def open_memory(
             worker_url=worker_url,
             clock=clock,
             grace=timedelta(seconds=settings.rebuild_grace),
+            erasure=ErasureMeans(Ledger(settings.ledger_file), signing),
         )
         stack.push_async_callback(engine.close)
         if ensure:
             await ensure_tables(engine.database, engine.projections)
+        # Before anybody reads: the database may have been put back from before an erasure.
+        await Erasures(engine).hold_to_ledger()
         whose = await open_credential(engine, settings)
         passes = open_pass_settings(settings, engine)
         stack.push_async_callback(passes.judge.close)

@@ -59,6 +59,12 @@ class Settings(BaseSettings):
     """The same in a variable instead: base64 of 32 bytes, several separated by commas, newest first."""
     master_key_command: SecretStr | None = None
     """The same as the output of a command, for a key management service."""
+    erasure_ledger: Path | None = None
+    """The file that says what was erased, kept outside the database; by default ``erasures.ledger`` in the data
+    directory."""
+    signing_key_file: Path | None = None
+    """The key that signs certificates of erasure, mode 0600; by default ``secrets/signing.key`` in the data
+    directory, made at first use."""
     tenant: TenantName = DEFAULT_TENANT
     """Which tenant this process works for; all but the default one are made by ``lethelog tenant create``."""
     token: SecretStr | None = None
@@ -179,6 +185,7 @@ class Settings(BaseSettings):
                 f"LETHELOG_{name.upper()}: {first['msg']}", setting=f"LETHELOG_{name.upper()}"
             ) from None
 
+    @field_validator("data_dir", "master_key_file", "erasure_ledger", "signing_key_file", "judge_thresholds")
     @field_validator("data_dir", "master_key_file", "token_file", "judge_thresholds")
     @classmethod
     def _expand(cls, path: Path | None) -> Path | None:
@@ -189,6 +196,15 @@ class Settings(BaseSettings):
         """Where the master key is."""
         return self.master_key_file or self.data_dir / "secrets" / "master.key"
 
+    @property
+    def ledger_file(self) -> Path:
+        """Where the erasure ledger is."""
+        return self.erasure_ledger or self.data_dir / "erasures.ledger"
+
+    @property
+    def signing_file(self) -> Path:
+        """Where the signing key is."""
+        return self.signing_key_file or self.data_dir / "secrets" / "signing.key"
     def credential(self) -> str | None:
         """The token this process shows, or None where it is the operator's. Raises `Misconfigured`."""
         if self.token is None and self.token_file is None:

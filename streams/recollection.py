@@ -19,6 +19,10 @@ _SEEN = 7_283_460
 _WRITING = lock_number("clear text is written")
 """Shared by every transaction that writes what it was told earlier; taken alone by the one that erases."""
 UNKNOWN = -1
+_SAYING = (
+    "locktype = 'advisory' and granted and objsubid = 2 and classid = %s::bigint::oid "
+    "and database = (select oid from pg_database where datname = current_database())"
+)
 
 
 class Recollection:
@@ -103,10 +107,15 @@ async def say_seen(connection: Connection, epoch: int, before: int | None) -> No
 async def unseen(connection: Connection) -> int:
     """How many processes remember things and have not seen the present epoch yet."""
     cursor = await connection.execute(
-        "select count(*) from pg_locks where locktype = 'advisory' and granted and objsubid = 2 "
-        "and database = (select oid from pg_database where datname = current_database()) "
-        "and classid = %s::bigint::oid and objid::bigint < (select epoch from lethelog.erasing)",
+        f"select count(*) from pg_locks where {_SAYING} and objid::bigint < (select epoch from lethelog.erasing)",
         (_SEEN,),
     )
+    row = await cursor.fetchone()
+    return row[0] if row is not None else 0
+
+
+async def listening(connection: Connection) -> int:
+    """How many processes remember things and say which epoch they know of."""
+    cursor = await connection.execute(f"select count(*) from pg_locks where {_SAYING}", (_SEEN,))
     row = await cursor.fetchone()
     return row[0] if row is not None else 0

@@ -11,7 +11,7 @@ from uuid import UUID
 from ...projections.erasing import Gone, count_clear_texts, find_others, places_of
 from ...streams.database import Connection
 from ...streams.log import Log
-from ...streams.recollection import unseen
+from ...streams.recollection import listening, unseen
 from ...streams.vault import Vault
 from ..engine import Engine
 
@@ -154,6 +154,11 @@ class Looking:
         for name, statement in _STATEMENTS.items():
             cursor = await connection.execute(statement, {**gone.values, **_values(erasing)})
             [counts[name]] = await cursor.fetchone() or (0,)
+        cursor = await connection.execute(
+            "select count(*) from lethelog.events where tenant = %(tenant)s and stream = any(%(memories)s)",
+            gone.values,
+        )
+        [counts["sealed events"]] = await cursor.fetchone() or (0,)
         return counts | await count_clear_texts(connection, self._engine.projections, gone)
 
     async def look_again(self, connection: Connection, erasing: Erasing) -> dict[str, int]:
@@ -173,6 +178,11 @@ class Looking:
             )
             if await cursor.fetchone() == (True,):
                 found.add(name)
+        cursor = await connection.execute("select exists (select from lethelog.events)")
+        if await cursor.fetchone() == (True,):
+            found.add("sealed events")
+        if await listening(connection):
+            found.add("processes")
         return found
 
     async def _count_opened(self, gone: Gone) -> int:

@@ -11,6 +11,7 @@ from . import (
     benching,
     demo,
     doctoring,
+    erasing,
     event_log,
     parked,
     passes,
@@ -104,6 +105,7 @@ views.register(app)
 replaying.register(app)
 archives.register(app)
 auditing.register(app)
+erasing.register(app)
 vaulting.register(app)
 settings.register(app)
 policies.register(app)

@@ -106,6 +106,7 @@ def _worker(standing: Standing) -> Check:
 
 async def _look_deeper(settings: "Settings", standing: Standing, found: ServerFindings) -> None:
     from ...streams.database import Database
+    from .erasure_checks import check_erasures
     from .serving import broker_settings
 
     async with AsyncExitStack() as stack:
@@ -126,6 +127,7 @@ async def _look_deeper(settings: "Settings", standing: Standing, found: ServerFi
                 found.checks += [check async for check in check_roles(connection)]
             found.checks += await _log(database, standing)
             found.checks += _read_models(standing)
+            found.checks += [check async for check in check_erasures(settings, database, standing)]
             broker = await asyncio.to_thread(broker_settings, settings)
             found.checks += [check async for check in check_broker(settings, broker, database, standing)]
             found.checks += [check async for check in _tenant(settings, database, standing)]

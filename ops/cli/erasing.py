@@ -1,0 +1,266 @@
+"""`lethelog erase`: look first, then erase by what was looked at, and prove it."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from rich.text import Text
+
+from ...domain.errors import InvalidInput
+from . import options as o
+from .event_log import writing
+from .output import moment
+from .session import Json, Session, fields
+
+if TYPE_CHECKING:
+    from ...handlers.erasure.views import ErasureView
+
+ErasureId = Annotated[str, typer.Argument(metavar="ERASURE", help="Id of an erasure.", show_default=False)]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    erase = typer.Typer(help="Erase for good, and prove it.", no_args_is_help=True)
+    o.add(
+        erase,
+        preview,
+        "lethelog erase preview --subject ada",
+        f"lethelog erase preview --memory {o.ID}",
+        "lethelog erase preview --project apollo --json",
+    )
+    o.add(
+        erase,
+        perform,
+        f"lethelog erase perform {o.ID} --reason data_subject_request --certificate ada.json",
+        f"lethelog erase perform {o.ID} --reason never_true --re-entry block",
+    )
+    o.add(erase, list_erasures, "lethelog erase list", "lethelog erase list --unfinished --json", name="list")
+    o.add(erase, show, f"lethelog erase show {o.ID}", f"lethelog erase show {o.ID} --certificate ada.json")
+    o.add(erase, retry, f"lethelog erase retry {o.ID}")
+    o.add(erase, verify, "lethelog erase verify ada.json", "lethelog erase verify ada.json --live --json")
+    o.add(erase, rehearse, "lethelog erase rehearse --json")
+    app.add_typer(erase, name="erase", rich_help_panel="Run")
+
+
+def preview(
+    context: typer.Context,
+    memory: Annotated[
+        str | None, typer.Option("--memory", metavar="ID", help="A memory with all its versions.")
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option("--subject", metavar="NAME", help="A person: all written with that name.")
+    ] = None,
+    project: Annotated[
+        str | None, typer.Option("--project", metavar="NAME", help="All that was ever in a project.")
+    ] = None,
+    scope: Annotated[
+        str | None, typer.Option("--scope", metavar="NAME", help="All that was ever in a scope.")
+    ] = None,
+    whole_tenant: Annotated[bool, typer.Option("--whole-tenant", help="All of the tenant.")] = False,
+    derived: Annotated[
+        Literal["cascade", "list"] | None,
+        typer.Option("--derived", help="Erase what follows from it, too, or list it; by policy."),
+    ] = None,
+    json_only: Json = False,
+) -> None:
+    """Say what an erasure would reach. Nothing is erased; the id it prints is what `erase perform` takes."""
+    session = Session.of(context, json_only)
+    with session.open() as opened, session.printer.waiting("looking"):
+        what: Any = fields(memory_id=memory, subject=subject, project=project, scope=scope, derived=derived)
+        if whole_tenant:
+            what["tenant"] = True
+        found = opened.preview_erasure(**what)
+    lines = [
+        Text.assemble((str(found.id), "bold"), f"  {found.kind}: {found.memories} memories"),
+        Text(f"{found.derived} of them only follow from the others") if found.derived else None,
+        Text(f"{found.left_count} that follow from them would stay", "yellow") if found.left_count else None,
+        *(Text(f"  {place}: {count}") for place, count in found.places.items() if count),
+        Text(f"Erase it with: lethelog erase perform {found.id} --reason CODE"),
+    ]
+    session.printer.answer(found, *(line for line in lines if line is not None))
+
+
+def perform(
+    context: typer.Context,
+    erasure: ErasureId,
+    reason: Annotated[str, typer.Option("--reason", metavar="CODE", help="Why, as a code: data_subject_request.")],
+    re_entry: Annotated[
+        Literal["none", "block"],
+        typer.Option(
+            "--re-entry", help="Leave nothing, or a keyed digest by which the texts come back quarantined."
+        ),
+    ] = "none",
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", metavar="FILE", help="Write the signed certificate here.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one.")] = False,
+    json_only: Json = False,
+) -> None:
+    """Erase what was previewed, for good. Exit 1 while a place is not clean; a worker goes on with those."""
+    session = Session.of(context, json_only)
+    with session.open() as opened, session.printer.waiting("erasing"):
+        done = opened.erase(erasure, reason=reason, re_entry=re_entry)
+    _answer(session, done, certificate, overwrite=overwrite)
+
+
+def list_erasures(
+    context: typer.Context,
+    unfinished: Annotated[
+        bool, typer.Option("--unfinished", help="Only those that were asked for and are not verified.")
+    ] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many.")] = 25,
+    cursor: Annotated[
+        str | None, typer.Option("--cursor", metavar="TEXT", help="Go on where the last page ended.")
+    ] = None,
+    json_only: Json = False,
+) -> None:
+    """List erasures, newest first."""
+    session = Session.of(context, json_only)
+    with session.open() as opened:
+        page = opened.erasures(unfinished=unfinished, limit=limit, cursor=cursor)
+    lines = [_line(one) for one in page.erasures] or [Text("no erasure")]
+    if page.next_cursor:
+        lines.append(Text(f"more: --cursor {page.next_cursor}", "dim"))
+    session.printer.answer(page, *lines)
+
+
+def show(
+    context: typer.Context,
+    erasure: ErasureId,
+    certificate: Annotated[
+        Path | None, typer.Option("--certificate", metavar="FILE", help="Write the signed certificate here.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one.")] = False,
+    json_only: Json = False,
+) -> None:
+    """Show how an erasure stands: its places, what remains, and who acknowledged."""
+    session = Session.of(context, json_only)
+    with session.open() as opened:
+        found = opened.erasure(erasure)
+    _write(found, certificate, overwrite=overwrite)
+    session.printer.answer(found, _line(found), *_details(found))
+
+
+def retry(context: typer.Context, erasure: ErasureId, json_only: Json = False) -> None:
+    """Look again, at once, at an erasure that is not verified yet. Exit 1 while a place is not clean."""
+    session = Session.of(context, json_only)
+    with session.open() as opened, session.printer.waiting("looking again"):
+        done = opened.retry_erasure(erasure)
+    _answer(session, done, None, overwrite=False)
+
+
+def verify(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A certificate.")],
+    public_key: Annotated[
+        str | None,
+        typer.Option("--public-key", metavar="BASE64", help="The key of the deployment that must have signed."),
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Also look into every place of this system once more.")
+    ] = False,
+    json_only: Json = False,
+) -> None:
+    """Check a certificate's signature, without any server; with --live, also whether it holds. Exit 1 if not."""
+    import base64
+
+    from ...streams.signing import check, fingerprint
+
+    session = Session.of(context, json_only)
+    document = _read(file)
+    signed = check(document)
+    if public_key is not None and base64.b64encode(signed.public_key).decode() != public_key:
+        raise InvalidInput("certificate", "was signed by another key than the one given")
+    answer: dict[str, Any] = {
+        "signature": "valid",
+        "signed_by": fingerprint(signed.public_key),
+        "public_key": document["public_key"],
+        "sha256": signed.sha256,
+        "statement": signed.statement,
+    }
+    holds = True
+    lines = [
+        Text.assemble(("valid", "green"), f"  signed by {answer['signed_by']}"),
+        Text(
+            f"erasure {signed.statement.get('erasure')}: {signed.statement.get('kind')}, "
+            f"{len(signed.statement.get('places', []))} places"
+        ),
+    ]
+    if live:
+        with session.open() as opened, session.printer.waiting("looking into every place"):
+            found = opened.check_certificate(document)
+        holds = found.holds
+        answer["live"] = {**found.model_dump(mode="json"), "holds": holds}
+        says = "holds" if holds else f"does not hold: {', '.join(found.remaining) or 'another key or another log'}"
+        lines.append(Text(says, "green" if holds else "red"))
+    session.printer.answer(answer, *lines)
+    if not holds:
+        raise typer.Exit(1)
+
+
+def rehearse(context: typer.Context, json_only: Json = False) -> None:
+    """Erase something synthetic and say what was found where, before and after. Exit 1 where anything is left.
+
+    A memory of three versions with a summary, a proposal and a replay is made in this tenant, under a scope of its
+    own, and erased; its skeleton stays on record.
+    """
+    session = Session.of(context, json_only)
+    with session.reading() as opened, session.printer.waiting("rehearsing"):
+        done = opened.rehearse_erasure()
+    passed = done.status == "passed"
+    session.printer.answer(
+        done,
+        Text(done.status, "green" if passed else "red"),
+        *(
+            Text(f"  {name}: {one.before} before, {one.after} after ({one.control.replace('_', ' ')})")
+            for name, one in done.places.items()
+        ),
+        *(Text(f"not rehearsed: {one}", "yellow") for one in done.not_rehearsed),
+    )
+    if not passed:
+        raise typer.Exit(1)
+
+
+def _answer(session: Session, done: "ErasureView", certificate: Path | None, *, overwrite: bool) -> None:
+    _write(done, certificate, overwrite=overwrite)
+    session.printer.answer(done, _line(done), *_details(done))
+    if not done.verified:
+        raise typer.Exit(1)
+
+
+def _line(one: "ErasureView") -> Text:
+    style = "green" if one.verified else "yellow"
+    at = one.verified_at or one.performed_at or one.requested_at or one.previewed_at
+    return Text.assemble(
+        (str(one.id), "bold"), "  ", (one.phase, style), f"  {one.kind}, {one.memories} memories, {moment(at)}"
+    )
+
+
+def _details(one: "ErasureView") -> list[Text]:
+    lines = [Text(f"  {place}: {code.replace('_', ' ')}", "red") for place, code in one.remaining.items()]
+    lines += [Text(f"  {place.place}: {place.before} before, {place.found} after") for place in one.places]
+    if one.left_count:
+        lines.append(Text(f"  {one.left_count} memories that follow from these stay, to be looked at", "yellow"))
+    lines += [Text(f"  {call.provider} received text {call.calls} times", "yellow") for call in one.providers]
+    lines += [Text(f"  acknowledged by {consumer}") for consumer in one.acknowledged]
+    return lines
+
+
+def _write(one: "ErasureView", file: Path | None, *, overwrite: bool) -> None:
+    if file is None:
+        return
+    if one.certificate is None:
+        raise InvalidInput("certificate", "there is none before an erasure is verified", "Leave --certificate out")
+    with writing(file, overwrite=overwrite) as out:
+        out.write(json.dumps(one.certificate, indent=2, ensure_ascii=False) + "\n")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput("file", f"cannot be read as a certificate ({type(error).__name__})") from None
+    if not isinstance(document, dict):
+        raise InvalidInput("file", "is not a certificate")
+    return dict(document)  # pyright: ignore[reportUnknownArgumentType] - checked by whoever reads it

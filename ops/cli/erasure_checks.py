@@ -1,0 +1,51 @@
+"""What `doctor` says of erasures: those that are not finished, and the file that outlives the database."""
+
+from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
+
+from ...domain.errors import LethelogError
+from .checks import Check
+
+if TYPE_CHECKING:
+    from ...streams.database import Database
+    from ..settings import Settings
+    from .standing import Standing
+
+
+async def check_erasures(
+    settings: "Settings", database: "Database", standing: "Standing"
+) -> AsyncGenerator[Check]:
+    """Erasures that were asked for and are not verified, and whether the ledger can be read."""
+    from ...streams.erasure_ledger import Ledger
+
+    try:
+        entries = len(Ledger(settings.ledger_file).read())
+    except LethelogError as error:
+        yield Check("erasure ledger", "fault", error.message)
+        return
+    if standing.head is None:
+        return
+    async with database.connection() as connection:
+        cursor = await connection.execute("select to_regclass('lethelog.erasing') is not null")
+        if await cursor.fetchone() != (True,):
+            return
+        cursor = await connection.execute(
+            "select (select count(*) from lethelog.claims where kind = 'open-erasure'), "
+            "(select epoch from lethelog.erasing)"
+        )
+        row = await cursor.fetchone()
+    unfinished, epoch = row or (0, 0)
+    if epoch and not entries:
+        fix = "Put it back from your backup, or name it with LETHELOG_ERASURE_LEDGER"
+        says = f"{settings.ledger_file} is missing or empty, and {epoch} erasures were done"
+        yield Check("erasure ledger", "fault", says, fix)
+    else:
+        says = (
+            f"{settings.ledger_file}, {entries} entries; keep a copy elsewhere" if entries else "made at first use"
+        )
+        yield Check("erasure ledger", "ok" if entries else "idle", says)
+    if unfinished:
+        fix = "See what remains: lethelog erase list --unfinished; at once: lethelog erase retry ID"
+        yield Check("erasures", "fault", f"{unfinished} are not verified yet", fix)
+    else:
+        yield Check("erasures", "ok" if epoch else "idle", "none is unfinished")
