@@ -138,7 +138,7 @@ def show(
     session = Session.of(context, json_only)
     with session.open() as opened:
         found = opened.erasure(erasure)
-    _write(found, certificate, overwrite=overwrite)
+    _write(session, found, certificate, overwrite=overwrite)
     session.printer.answer(found, _line(found), *_details(found))
 
 
@@ -223,7 +223,7 @@ def rehearse(context: typer.Context, json_only: Json = False) -> None:
 
 
 def _answer(session: Session, done: "ErasureView", certificate: Path | None, *, overwrite: bool) -> None:
-    _write(done, certificate, overwrite=overwrite)
+    _write(session, done, certificate, overwrite=overwrite)
     session.printer.answer(done, _line(done), *_details(done))
     if not done.verified:
         raise typer.Exit(1)
@@ -247,12 +247,12 @@ def _details(one: "ErasureView") -> list[Text]:
     return lines
 
 
-def _write(one: "ErasureView", file: Path | None, *, overwrite: bool) -> None:
+def _write(session: Session, one: "ErasureView", file: Path | None, *, overwrite: bool) -> None:
     if file is None:
         return
     if one.certificate is None:
         raise InvalidInput("certificate", "there is none before an erasure is verified", "Leave --certificate out")
-    with writing(file, overwrite=overwrite) as out:
+    with writing(file, overwrite=overwrite, note=session.printer.note) as out:
         out.write(json.dumps(one.certificate, indent=2, ensure_ascii=False) + "\n")
 
 

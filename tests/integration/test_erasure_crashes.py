@@ -170,7 +170,7 @@ async def test_an_old_database_put_back_revives_nothing(servers, database_url, e
         with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
             name = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
             connection.execute(f"create database {restored} template {name}")
-            connection.execute(f"grant create on database {restored} to lethelog_application")
+            connection.execute(f"grant create on database {restored} to lethelog_worker")
         async with opened(database_url) as engine:
             erasures = Erasures(engine)
             preview = await erasures.preview(caller, {"subject": "ada"})

@@ -225,7 +225,7 @@ async def test_every_process_lets_go_of_keys_and_names_and_one_that_does_not_kee
     memory = await world.remember(CANARY, user_id="ada")
     tenant = world.caller.tenant
     vault = Vault(world.engine.database, Keyring.of(b"m" * 32))
-    directory = Directory(world.engine.database, vault)
+    directory = Directory(world.engine.doors, vault)
     log = Log(world.engine.database, vault)
     tail = LogTail(world.engine.database, vault.recollection)
     await tail.open()
