@@ -185,8 +185,9 @@ class Settings(BaseSettings):
                 f"LETHELOG_{name.upper()}: {first['msg']}", setting=f"LETHELOG_{name.upper()}"
             ) from None
 
-    @field_validator("data_dir", "master_key_file", "erasure_ledger", "signing_key_file", "judge_thresholds")
-    @field_validator("data_dir", "master_key_file", "token_file", "judge_thresholds")
+    @field_validator(
+        "data_dir", "master_key_file", "erasure_ledger", "signing_key_file", "token_file", "judge_thresholds"
+    )
     @classmethod
     def _expand(cls, path: Path | None) -> Path | None:
         return None if path is None else path.expanduser()
@@ -205,6 +206,7 @@ class Settings(BaseSettings):
     def signing_file(self) -> Path:
         """Where the signing key is."""
         return self.signing_key_file or self.data_dir / "secrets" / "signing.key"
+
     def credential(self) -> str | None:
         """The token this process shows, or None where it is the operator's. Raises `Misconfigured`."""
         if self.token is None and self.token_file is None:
