@@ -176,9 +176,7 @@ async def elsewhere(other_database_url: str, embedder, clock: HeldClock, tmp_pat
 
 
 @asynccontextmanager
-async def opened_world(
-    database_url: str, embedder, clock: HeldClock, ledger: Path
-) -> AsyncGenerator[World]:
+async def opened_world(database_url: str, embedder, clock: HeldClock, ledger: Path) -> AsyncGenerator[World]:
     """A world over a database, with one tenant."""
     means = ErasureMeans(Ledger(ledger), SigningKey(b"s" * 32))
     engine = await open_engine(database_url, Keyring.of(b"m" * 32), embedder, clock=clock, erasure=means)

@@ -109,7 +109,7 @@ def units_of(url: str, tenant: UUID, count: int) -> list[PreparedUnit]:
 
 
 async def test_f46_every_schema_goes_forward_and_back_and_forward_with_everything_in_it(
-    world, empty_url, embedder, clock
+    world, empty_url, embedder, clock, tmp_path
 ):
     from .conftest import opened_world
 
@@ -142,7 +142,7 @@ async def test_f46_every_schema_goes_forward_and_back_and_forward_with_everythin
     migrations.migrate(empty_url)
     assert fingerprints(empty_url, columns) == whole, "and forward again"
 
-    async with opened_world(empty_url, embedder, clock) as upgraded:
+    async with opened_world(empty_url, embedder, clock, tmp_path / "erasures.ledger") as upgraded:
         moved = type(world)(**{**vars(upgraded), "caller": world.caller})
         await moved.catch_up()
         found = (await moved.reading.list(moved.caller, {"status": "all", "limit": 100})).memories
