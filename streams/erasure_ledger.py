@@ -12,7 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -46,6 +46,7 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._memories: tuple[tuple[int, int], frozenset[UUID]] = ((-1, -1), frozenset())
 
     def read(self) -> list[Entry]:
         """All entries, in order; none where there is no file yet. Raises `Misconfigured` for a damaged one."""
@@ -56,6 +57,17 @@ class Ledger:
             return []
         except OSError as error:
             raise self._unusable(error) from None
+
+    def erased(self, ids: Collection[UUID]) -> set[UUID]:
+        """Those of these memories that were ever erased, whatever a database says. Raises `Misconfigured`."""
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return set()
+        state = (found.st_size, found.st_mtime_ns)
+        if self._memories[0] != state:
+            self._memories = (state, frozenset(one for entry in self.read() for one in entry.memories))
+        return set(self._memories[1] & set(ids))
 
     def append(self, entries: Sequence[Entry]) -> None:
         """Write entries, and return when they are on the disk. Raises `Misconfigured` where that cannot be."""

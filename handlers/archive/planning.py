@@ -68,6 +68,8 @@ class Planner:
     async def plan(self, items: Sequence[Item]) -> Plan:
         """What becomes of some items that follow each other, as things stand now."""
         tenant = self._caller.tenant
+        # Before anything is read: what is erased from now on must not come in.
+        fence = await self._engine.log.fence(tenant)
         drafted = _Drafted()
         present = await self._engine.log.event_ids(tenant, {item.stream for item in items})
         memories = {item.stream for item in items if item.kind == "memory"}
@@ -94,6 +96,7 @@ class Planner:
             command=CommandKey.fresh(),
             new_keys=frozenset(drafted.new_keys),
             limits=_limits(settings.policy, drafted),
+            fence=fence,
         )
         return Plan(unit, drafted.outcomes)
 
