@@ -115,6 +115,7 @@ _VALUES: dict[str, str] = {
     "verified": "false",
     "occurred_at": "%(at)s",
     "recorded_at": "%(at)s",
+    "changed_at": "%(at)s",
     "fresh_at": "%(at)s",
     "derived_from": "'[]'",
     "archived": "false",
