@@ -51,8 +51,8 @@ _ARCHIVED = 10
 """Every so many-th memory is archived, so that the filter is one."""
 _COLUMNS = (
     "tenant, memory_id, version, state_version, position, memory_type, scope, topic, content, tags, producer, "
-    "trust, core, pinned, verified, occurred_at, recorded_at, changed_at, fresh_at, derived_from, archived, suppressed, "
-    "refuted, quarantined, embedding, embedding_model"
+    "trust, core, pinned, verified, occurred_at, recorded_at, changed_at, fresh_at, derived_from, archived, "
+    "suppressed, refuted, quarantined, embedding, embedding_model"
 )
 _EXACT = (
     "select id from (select id, embedding from bare.memory where tenant = %(tenant)s and live offset 0) bounded "
