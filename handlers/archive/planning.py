@@ -2,26 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from uuid import UUID
 
 from ...domain import events as e
 from ...domain.errors import InvalidInput
 from ...domain.memory import Memory
 from ...domain.policy import ForgettingPolicy
-from ...domain.proposal import Proposal, evolve_proposal
 from ...streams.ids import new_id
-from ...streams.log import Claim, CommandKey, Limits, NewEvent, Unit
+from ...streams.log import CommandKey, Limits, NewEvent, Unit
 from ...streams.payloads import Envelope
 from ..caller import Caller
 from ..claims import TextClaims
 from ..engine import Engine
-from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
-from ..forgetting.open_proposals import open_digest
 from ..views import View
 from .contents import Register, sealing_memories, without
 from .erased import erased
 from .items import Action, Item, Opened, opened
+from .proposal_slots import ProposalSlots
 from .text_slots import TextSlots
 
 
@@ -46,8 +43,9 @@ class Plan:
 
 @dataclass(slots=True)
 class _Drafted:
+    slots: TextSlots
+    open_slots: ProposalSlots
     events: list[NewEvent] = field(default_factory=list[NewEvent])
-    claims: list[Claim] = field(default_factory=list[Claim])
     new_keys: set[UUID] = field(default_factory=set[UUID])
     outcomes: list[ImportedItem] = field(default_factory=list[ImportedItem])
 
@@ -70,18 +68,23 @@ class Planner:
         tenant = self._caller.tenant
         # Before anything is read: what is erased from now on must not come in.
         fence = await self._engine.log.fence(tenant)
-        drafted = _Drafted()
         present = await self._engine.log.event_ids(tenant, {item.stream for item in items})
         memories = {item.stream for item in items if item.kind == "memory"}
         gone = await erased(self._engine, tenant, memories)
         texts = await TextClaims.of(self._engine.log, self._engine.vault, tenant)
         slots = TextSlots(self._engine.log, tenant, texts, self._archive, self._engine.clock())
-        now = await self._engine.log.now()
-        for item in items:
-            outcome = await self._plan_item(item, present.get(item.stream, []), gone, slots, drafted, now)
+        open_slots = ProposalSlots(self._engine.log, tenant)
+        drafted = _Drafted(slots, open_slots)
+        all_made = await self._open(items)
+        made_well = [made for made in all_made if isinstance(made, Opened)]
+        await slots.look_up(made.states for made in made_well)
+        await open_slots.look_up(made for made in made_well if made.item.kind == "proposal")
+        for item, made in zip(items, all_made, strict=True):
+            before = present.get(item.stream, [])
+            outcome = await self._plan_item(item, made, before, gone, drafted)
             drafted.outcomes.append(outcome)
             if item.kind == "memory":
-                self._note(outcome)
+                self._note(outcome, before)
         drafted.events = await self._sealable(drafted)
         settings = await self._engine.tenants.get(tenant)
         command = new_id()
@@ -92,7 +95,7 @@ class Planner:
             envelope=Envelope(
                 self._caller.actor, cause=command, correlation=self._archive, policy=settings.policy_version
             ),
-            claims=[*drafted.claims, *slots.claims()],
+            claims=[*open_slots.claims(), *slots.claims()],
             command=CommandKey.fresh(),
             new_keys=frozenset(drafted.new_keys),
             limits=_limits(settings.policy, drafted),
@@ -100,25 +103,36 @@ class Planner:
         )
         return Plan(unit, drafted.outcomes)
 
+    async def _open(self, items: Sequence[Item]) -> list[Opened | InvalidInput]:
+        """Each item, or what is wrong with it."""
+        now = await self._engine.log.now()
+        found: list[Opened | InvalidInput] = []
+        for item in items:
+            try:
+                found.append(await opened(item, self._archive, now, self._register))
+            except InvalidInput as error:
+                found.append(error)
+        return found
+
     async def _plan_item(
         self,
         item: Item,
+        made: Opened | InvalidInput,
         present: list[UUID],
         gone: set[UUID],
-        slots: TextSlots,
         drafted: _Drafted,
-        now: datetime,
     ) -> ImportedItem:
         def outcome(action: Action, reason: str | None = None, holder: UUID | None = None) -> ImportedItem:
             return ImportedItem(kind=item.kind, id=item.stream, action=action, reason=reason, holder=holder)
 
-        try:
-            made = await opened(item, self._archive, now, self._register)
-        except InvalidInput as error:
-            return outcome("refused", error.message)
+        if isinstance(made, InvalidInput):
+            return outcome("refused", made.message)
         if item.stream in gone:
             skeleton = made.states[-1].content is None
-            return outcome("present") if skeleton and _same(item, present) else outcome("erased")
+            if not skeleton or not _same(item, present):
+                return outcome("erased")
+            if present:
+                return outcome("present")
         if item.kind == "tenant":
             return await self._plan_settings(made, outcome("present"), drafted)
         if present and not _same(item, present):
@@ -128,54 +142,32 @@ class Planner:
         if len(present) >= len(item.lines):
             return outcome("present")
         if item.kind == "memory":
-            holder = await self._plan_memory(made, len(present), slots, drafted)
+            holder = await self._plan_memory(made, len(present), drafted)
             if holder is not None:
                 return outcome("duplicate", "another memory here holds the same text", holder)
         elif item.kind == "proposal":
-            problem = await self._plan_proposal(made, len(present), drafted)
+            problem = drafted.open_slots.settle(made, len(present), coming=self._coming, refused=self._refused)
             if problem is not None:
                 return outcome("refused", problem)
         drafted.events += made.events[len(present) :]
         if item.kind == "memory" and not present:
-            await self._quarantine(made, slots, drafted)
+            await self._quarantine(made, drafted)
         return outcome("continued" if present else "imported")
 
-    async def _plan_memory(self, made: Opened, present: int, slots: TextSlots, drafted: _Drafted) -> UUID | None:
+    async def _plan_memory(self, made: Opened, present: int, drafted: _Drafted) -> UUID | None:
         """Its text, and its key; the memory that holds the text already, if there is one."""
         before: Memory | None = made.states[present - 1] if present else None
-        holder = await slots.settle(made.states, before)
+        holder = await drafted.slots.settle(made.states, before)
         if holder is None and not present and made.states[-1].content is not None:
             drafted.new_keys.add(made.item.stream)
         return holder
 
-    async def _quarantine(self, made: Opened, slots: TextSlots, drafted: _Drafted) -> None:
+    async def _quarantine(self, made: Opened, drafted: _Drafted) -> None:
         memory = made.states[-1]
-        refuted = await slots.refuted_here(memory)
+        refuted = await drafted.slots.refuted_here(memory)
         if refuted is not None:
             event = e.MemoryQuarantined(refuted_memory=refuted)
             drafted.events.append(NewEvent(memory.id, memory.version + 1, event))
-
-    async def _plan_proposal(self, made: Opened, present: int, drafted: _Drafted) -> str | None:
-        """The claim of an open one; why it does not come in, if it does not."""
-        states = _proposal_states(made)
-        now, before = states[-1], states[present - 1] if present else None
-        about = {one for one in (now.memory_id, now.related_id) if one is not None}
-        if about & self._refused or about - await self._here(about):
-            return "it is about a memory that is not here"
-        slot = open_digest(now.memory_id, now.action)
-        was_open = before is not None and before.status == "proposed"
-        if now.status != "proposed" and not was_open:
-            return None
-        [holder] = await self._engine.log.holders(self._caller.tenant, [(OPEN_PROPOSAL, slot)])
-        if now.status != "proposed":
-            if holder == now.id:
-                drafted.claims.append(Claim(OPEN_PROPOSAL, slot, holder, None))
-            return None
-        taken = any(claim.kind == OPEN_PROPOSAL and claim.digest == slot for claim in drafted.claims)
-        if taken or holder not in (None, now.id):
-            return "another proposal of the same kind about this memory is open here"
-        drafted.claims.append(Claim(OPEN_PROPOSAL, slot, holder, now.id))
-        return None
 
     async def _plan_settings(self, made: Opened, present: ImportedItem, drafted: _Drafted) -> ImportedItem:
         """The tenant's settings come into a tenant that has made none of its own."""
@@ -198,12 +190,9 @@ class Planner:
         hidden = wanted - set(keys.usable)
         return [new._replace(event=without(new.event, hidden)) for new in drafted.events]
 
-    async def _here(self, ids: set[UUID]) -> set[UUID]:
-        names = await self._engine.log.stream_names(self._caller.tenant, ids)
-        return {one for one, name in names.items() if name == "memory.remembered"} | (ids & self._coming)
-
-    def _note(self, outcome: ImportedItem) -> None:
-        if outcome.action in ("imported", "continued", "present", "erased"):
+    def _note(self, outcome: ImportedItem, before: Sequence[UUID]) -> None:
+        """What was erased before it ever came here is not here, not even as a skeleton."""
+        if outcome.action in ("imported", "continued", "present") or (outcome.action == "erased" and before):
             self._coming.add(outcome.id)
             self._refused.discard(outcome.id)
         else:
@@ -219,13 +208,3 @@ def _limits(policy: ForgettingPolicy, drafted: _Drafted) -> Limits | None:
 def _same(item: Item, present: list[UUID]) -> bool:
     """Whether one of the two is the beginning of the other."""
     return all(line.id == one for line, one in zip(item.lines, present, strict=False))
-
-
-def _proposal_states(made: Opened) -> list[Proposal]:
-    states: list[Proposal] = []
-    for new, line in zip(made.events, made.item.lines, strict=True):
-        state = states[-1] if states else None
-        states.append(
-            evolve_proposal(state, new.event, stream=new.stream, version=new.version, recorded_at=line.recorded_at)
-        )
-    return states

@@ -5,9 +5,10 @@ now takes it, the last one that ended or was refuted is the one that is remember
 tenant already has is taken over.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import pairwise
+from typing import get_args
 from uuid import UUID
 
 from ...domain.memory import Memory, evolve
@@ -31,6 +32,20 @@ class TextSlots:
         self._held: dict[_Slot, UUID | None] = {}
         self._states: dict[UUID, Sequence[Memory]] = {}
         self._origins: dict[UUID, UUID] = {}
+
+    async def look_up(self, memories: Iterable[Sequence[Memory]]) -> None:
+        """Ask once who holds the texts of these memories now, in every scope that they were in."""
+        slots = list(
+            {
+                self._slot(kind, state)
+                for states in memories
+                for state in states
+                if state.content is not None
+                for kind in get_args(TextClaim)
+            }
+        )
+        if slots:
+            self._found = dict(zip(slots, await self._log.holders(self._tenant, slots), strict=True))
 
     async def settle(self, states: Sequence[Memory], before: Memory | None) -> UUID | None:
         """Take what a memory needs, whose states these are, and which was ``before`` here.
@@ -57,7 +72,7 @@ class TextSlots:
         """A memory that this tenant itself refuted, and whose text this one has: it comes in quarantined (F09)."""
         if memory.content is None or not holds(memory) or memory.quarantined:
             return None
-        holder = await self._holder(self._slot("refuted", memory))
+        holder = self._holder(self._slot("refuted", memory))
         if holder is None or await self._origin(holder) == self._archive:
             return None
         return holder
@@ -70,7 +85,7 @@ class TextSlots:
 
     async def _take_content(self, after: Memory) -> bool:
         slot = self._slot("content", after)
-        holder = await self._holder(slot)
+        holder = self._holder(slot)
         if holder in (None, after.id):
             self._held[slot] = after.id
             return True
@@ -86,12 +101,12 @@ class TextSlots:
     async def _let_go(self, before: Memory, after: Memory) -> None:
         slot = self._slot("content", before)
         kept = holds(after) and self._slot("content", after) == slot
-        if not kept and await self._holder(slot) == before.id:
+        if not kept and self._holder(slot) == before.id:
             self._held[slot] = None
 
     async def _take_latest(self, kind: TextClaim, memory: Memory, at: datetime) -> None:
         slot = self._slot(kind, memory)
-        holder = await self._holder(slot)
+        holder = self._holder(slot)
         if holder is not None and holder != memory.id:
             states = await self._load(holder)
             theirs = _ended_at(states) if kind == "ended" else _turned_at(states, "refuted")
@@ -110,7 +125,7 @@ class TextSlots:
         if not released:
             return
         slot = self._slot("refuted", memory)
-        holder = await self._holder(slot)
+        holder = self._holder(slot)
         if holder is None or holder == memory.id or await self._origin(holder) is None:
             return
         if _turned_at(await self._load(holder), "refuted") <= released[-1]:
@@ -130,11 +145,8 @@ class TextSlots:
                 self._origins[memory_id] = origin.archive
         return self._states[memory_id]
 
-    async def _holder(self, slot: _Slot) -> UUID | None:
-        if slot not in self._held:
-            [self._found[slot]] = await self._log.holders(self._tenant, [slot])
-            self._held[slot] = self._found[slot]
-        return self._held[slot]
+    def _holder(self, slot: _Slot) -> UUID | None:
+        return self._held.setdefault(slot, self._found[slot])
 
     def _slot(self, kind: TextClaim, memory: Memory) -> _Slot:
         return kind, self._texts.digest(kind, memory.scope, memory.content or "")

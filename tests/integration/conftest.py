@@ -1,5 +1,6 @@
 """An engine over a fresh database, with a clock the test holds."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,7 +25,10 @@ from lethelog.streams.parking_place import ParkingPlace
 from lethelog.streams.payloads import Actor
 from lethelog.streams.relay import Relay
 from lethelog.streams.signing import SigningKey
+from psycopg.conninfo import conninfo_to_dict
 
+from ..conftest import fresh_database
+from .archives import export, lived_in
 from .broker_fixtures import OwnNats, connected
 from .children import Child, Start
 from .held import HOLD_APPENDS, Held
@@ -175,13 +179,63 @@ async def elsewhere(other_database_url: str, embedder, clock: HeldClock, tmp_pat
         yield opened
 
 
+@dataclass(frozen=True)
+class Lived:
+    """A tenant with something of everything, lived once to be copied for every test that needs it."""
+
+    template: str
+    caller: Caller
+    made: dict[str, UUID]
+    archive: Path
+    """It, moved out."""
+
+
+@pytest.fixture(scope="session")
+def lived(servers, template: str, embedder, tmp_path_factory) -> Generator[Lived]:
+    folder = tmp_path_factory.mktemp("lived")
+
+    async def live(database_url: str) -> Lived:
+        async with opened_world(database_url, embedder, HeldClock(), folder / "erasures.ledger") as world:
+            made = await lived_in(world)
+            await world.catch_up()
+            archive = await export(world, folder / "lived.jsonl")
+            name = str(conninfo_to_dict(database_url)["dbname"])
+            return Lived(name, world.caller, made, archive)
+
+    with fresh_database(servers, template) as url:
+        yield asyncio.run(live(url))
+
+
+@pytest.fixture
+async def lived_world(servers, lived: Lived, embedder, clock: HeldClock, tmp_path: Path) -> AsyncGenerator[World]:
+    """A copy of the world that was lived in."""
+    with fresh_database(servers, lived.template) as url:
+        ledger = tmp_path / "lived.ledger"
+        async with opened_world(url, embedder, clock, ledger, caller=lived.caller) as opened:
+            yield opened
+
+
+@pytest.fixture
+def made(lived: Lived) -> dict[str, UUID]:
+    """Its memories and proposals by name, see `lived_in`."""
+    return lived.made
+
+
+@pytest.fixture
+def archive(lived: Lived) -> Path:
+    """An archive of it; not to be written to."""
+    return lived.archive
+
+
 @asynccontextmanager
-async def opened_world(database_url: str, embedder, clock: HeldClock, ledger: Path) -> AsyncGenerator[World]:
+async def opened_world(
+    database_url: str, embedder, clock: HeldClock, ledger: Path, caller: Caller | None = None
+) -> AsyncGenerator[World]:
     """A world over a database, with one tenant."""
     means = ErasureMeans(Ledger(ledger), SigningKey(b"s" * 32))
     engine = await open_engine(database_url, Keyring.of(b"m" * 32), embedder, clock=clock, erasure=means)
     await ensure_tables(engine.database, engine.projections)
-    caller = Caller(uuid4(), Actor("person", uuid4()))
+    caller = caller or Caller(uuid4(), Actor("person", uuid4()))
     await engine.tenants.ensure(caller.tenant, caller.actor)
     commands = MemoryCommands(engine)
     yield World(

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import hashlib
 import json
 from dataclasses import replace
@@ -17,7 +18,7 @@ from lethelog.streams.follow import follow
 from lethelog.streams.pages import Selection
 from lethelog.streams.relay import Relay
 
-from .archives import body_of, bring_in, destroy_key, export, lines_of, lived_in
+from .archives import body_of, bring_in, destroy_key, export, lines_of
 
 
 async def seen(world, memories) -> dict[UUID, dict]:
@@ -40,26 +41,24 @@ def without_names(entry: dict) -> dict:
 
 
 async def test_f49_what_is_moved_out_and_in_and_out_again_is_the_same_file_but_for_its_header(
-    world, elsewhere, tmp_path
+    lived_world, elsewhere, made, archive, tmp_path
 ):
-    made = await lived_in(world)
-    first = await export(world, tmp_path / "first.jsonl")
-    result = await bring_in(elsewhere, first)
+    result = await bring_in(elsewhere, archive)
     assert result.items == () and result.count("imported") == sum(
         found["imported"] for found in result.counts.values()
     )
     second = await export(elsewhere, tmp_path / "second.jsonl")
-    assert body_of(first) == body_of(second)
-    assert lines_of(first)[0]["archive"] != lines_of(second)[0]["archive"]
+    assert body_of(archive) == body_of(second)
+    assert lines_of(archive)[0]["archive"] != lines_of(second)[0]["archive"]
     for text in ("Deploys go to Heroku", "ada", "Ünïcode ✓", "grace", "we stopped"):
-        assert text in first.read_text(), "an archive is read without our keys"
-    assert "4711 is" not in first.read_text() and "Her salary" not in first.read_text()
+        assert text in archive.read_text(), "an archive is read without our keys"
+    assert "4711 is" not in archive.read_text() and "Her salary" not in archive.read_text()
 
-    assert await seen(world, made) == await seen(elsewhere, made)
+    assert await seen(lived_world, made) == await seen(elsewhere, made)
     for name in set(made) - {"open", "accepted", "rejected", "erased"}:
-        assert await told(world, made[name]) == await told(elsewhere, made[name]), name
+        assert await told(lived_world, made[name]) == await told(elsewhere, made[name]), name
     queues = []
-    for one in (world, elsewhere):
+    for one in (lived_world, elsewhere):
         page = await one.reviewing.list(one.caller, {})
         queues.append([p.model_dump(exclude={"position"}, mode="json") for p in page.proposals])
     for queue in queues:
@@ -71,22 +70,19 @@ async def test_f49_what_is_moved_out_and_in_and_out_again_is_the_same_file_but_f
         await elsewhere.get(made["erased"])
 
 
-async def test_as_of_an_instant_answers_as_where_it_happened(world, elsewhere, tmp_path):
-    made = await lived_in(world)
-    await world.catch_up()
-    log = await world.engine.log.read_page(0, 1_000)
-    archive = await export(world, tmp_path / "a.jsonl.gz")
+async def test_as_of_an_instant_answers_as_where_it_happened(lived_world, elsewhere, made, archive):
+    log = await lived_world.engine.log.read_page(0, 1_000)
     await bring_in(elsewhere, archive)
     await elsewhere.catch_up()
     for one in log[2::5]:
-        for query in ({"status": "all", "limit": 100}, {"limit": 100, "valid_at": world.clock.now}):
+        for query in ({"status": "all", "limit": 100}, {"limit": 100, "valid_at": elsewhere.clock.now}):
             pages = []
-            for place in (world, elsewhere):
+            for place in (lived_world, elsewhere):
                 page = await place.reading.list(place.caller, {**query, "known_at": one.recorded_at})
                 pages.append([m.model_dump(exclude={"position", "as_of"}) for m in page.memories])
             assert pages[0] == pages[1], f"as of position {one.position}"
     then = log[20].recorded_at
-    for place in (world, elsewhere):
+    for place in (lived_world, elsewhere):
         found = await place.reading.search(place.caller, {"query": "deploys", "known_at": then})
         assert made["second"] in [hit.memory.id for hit in found.hits]
     histories = [
@@ -98,17 +94,16 @@ async def test_as_of_an_instant_answers_as_where_it_happened(world, elsewhere, t
                 )
             ).entries
         ]
-        for place in (world, elsewhere)
+        for place in (lived_world, elsewhere)
     ]
     assert histories[0] == histories[1] and len(histories[0]) == 1
 
 
-async def test_twice_is_once_and_what_was_added_since_goes_on(world, elsewhere, tmp_path):
-    await lived_in(world)
-    first = await export(world, tmp_path / "first.jsonl")
-    await bring_in(elsewhere, first)
+async def test_twice_is_once_and_what_was_added_since_goes_on(lived_world, elsewhere, archive, tmp_path):
+    world = lived_world
+    await bring_in(elsewhere, archive)
     head = await elsewhere.engine.log.head()
-    again = await bring_in(elsewhere, first)
+    again = await bring_in(elsewhere, archive)
     assert again.count("imported", "continued", "refused", "erased", "duplicate") == 0
     assert again.count("present") > 20 and await elsewhere.engine.log.head() == head
 
@@ -121,9 +116,7 @@ async def test_twice_is_once_and_what_was_added_since_goes_on(world, elsewhere, 
     assert (await elsewhere.get(added)).status == "archived" and (await elsewhere.get(known[0])).pinned
 
 
-async def test_a_dry_run_says_what_would_come_and_changes_nothing(world, elsewhere, tmp_path):
-    await lived_in(world)
-    archive = await export(world, tmp_path / "a.jsonl")
+async def test_a_dry_run_says_what_would_come_and_changes_nothing(elsewhere, archive):
     head = await elsewhere.engine.log.head()
     expected = await bring_in(elsewhere, archive, dry_run=True)
     assert await elsewhere.engine.log.head() == head
@@ -135,9 +128,8 @@ async def test_a_dry_run_says_what_would_come_and_changes_nothing(world, elsewhe
     assert real.counts == expected.counts
 
 
-async def test_f08_what_was_erased_stays_erased_and_the_import_goes_on(world, tmp_path):
-    made = await lived_in(world)
-    archive = await export(world, tmp_path / "t0.jsonl")
+async def test_f08_what_was_erased_stays_erased_and_the_import_goes_on(lived_world, made, archive):
+    world = lived_world
     await destroy_key(world, made["moved"])
     before = await world.engine.log.head()
     result = await bring_in(world, archive)
@@ -147,12 +139,13 @@ async def test_f08_what_was_erased_stays_erased_and_the_import_goes_on(world, tm
     assert b"green tea" in archive.read_bytes()
 
 
-async def test_an_old_archive_revives_nothing_in_a_place_that_got_the_erased_skeleton(world, elsewhere, tmp_path):
-    made = await lived_in(world)
-    old = await export(world, tmp_path / "t0.jsonl")
+async def test_an_old_archive_revives_nothing_in_a_place_that_got_the_erased_skeleton(
+    lived_world, elsewhere, made, archive, tmp_path
+):
+    world = lived_world
     await destroy_key(world, made["stale"])
     await bring_in(elsewhere, await export(world, tmp_path / "t1.jsonl"))
-    result = await bring_in(elsewhere, old)
+    result = await bring_in(elsewhere, archive)
     assert [(one.id, one.action) for one in result.items] == [(made["stale"], "erased")]
     with pytest.raises(Erased):
         await elsewhere.get(made["stale"])
@@ -160,12 +153,11 @@ async def test_an_old_archive_revives_nothing_in_a_place_that_got_the_erased_ske
     assert proposal[0].event.quote is None
 
 
-async def test_claims_hold_on_import_duplicates_are_named_and_refuted_text_waits(world, elsewhere, tmp_path):
-    made = await lived_in(world)
+async def test_claims_hold_on_import_duplicates_are_named_and_refuted_text_waits(elsewhere, made, archive):
     here = await elsewhere.remember("lives in LISBON")
     wrong = await elsewhere.remember("Uses Python 3.8")
     await elsewhere.commands.refute(elsewhere.caller, {"memory_id": wrong})
-    result = await bring_in(elsewhere, await export(world, tmp_path / "a.jsonl"))
+    result = await bring_in(elsewhere, archive)
     others = {one.id: (one.action, one.holder) for one in result.items if one.kind == "memory"}
     assert others == {made["newer"]: ("duplicate", here)}
     refused = {one.id for one in result.items if one.kind == "proposal"}
@@ -181,8 +173,10 @@ async def test_claims_hold_on_import_duplicates_are_named_and_refuted_text_waits
     assert back.memory.status == "quarantined", "refuted there, so refuted here"
 
 
-async def test_an_archive_of_some_memories_holds_those_and_what_is_about_them_only(world, elsewhere, tmp_path):
-    made = await lived_in(world)
+async def test_an_archive_of_some_memories_holds_those_and_what_is_about_them_only(
+    lived_world, elsewhere, made, tmp_path
+):
+    world = lived_world
     archive = await export(world, tmp_path / "a.jsonl", user_id="ada")
     lines = lines_of(archive)
     assert lines[0]["filter"] == {"user_id": "ada"}
@@ -198,45 +192,41 @@ async def test_an_archive_of_some_memories_holds_those_and_what_is_about_them_on
         await export(world, tmp_path / "x.jsonl", user_id="nobody")
 
 
-async def test_a_skeleton_holds_no_text_and_no_name_and_is_not_read_in(world, elsewhere, tmp_path):
-    await lived_in(world)
-    archive = await export(world, tmp_path / "a.jsonl", content=False)
+async def test_a_skeleton_holds_no_text_and_no_name_and_is_not_read_in(lived_world, tmp_path):
+    archive = await export(lived_world, tmp_path / "a.jsonl", content=False)
     text = archive.read_text()
     for personal in ("Deploys", '"ada"', "planner", "grace", "infra", "stopped", "Python 3.8", "Ünïcode"):
         assert personal not in text, personal
     assert '"memory.remembered"' in text and '"proposal.accepted"' in text
     with pytest.raises(InvalidInput, match="skeleton"):
-        await bring_in(elsewhere, archive)
+        await bring_in(lived_world, archive)
 
 
-@pytest.mark.parametrize("compressed", [False, True])
 async def test_a_file_that_was_cut_short_or_changed_is_refused_before_anything_comes_in(
-    world, elsewhere, tmp_path, compressed
+    lived_world, elsewhere, archive, tmp_path
 ):
-    await lived_in(world)
-    archive = await export(world, tmp_path / ("a.jsonl.gz" if compressed else "a.jsonl"))
+    compressed = await export(lived_world, tmp_path / "a.jsonl.gz")
+    assert compressed.stat().st_mode & 0o777 == 0o600 and list(tmp_path.iterdir()) == [compressed]
+    assert body_of(archive) == gzip.decompress(compressed.read_bytes()).partition(b"\n")[2]
     whole = archive.read_bytes()
-    assert archive.stat().st_mode & 0o777 == 0o600 and list(tmp_path.iterdir()) == [archive]
+    lines = whole.splitlines(keepends=True)
+    damaged = [b"", b"{}\n", b"".join(lines[:-1]), b"".join(lines[:5] + lines[6:]), whole + lines[3]]
+    damaged += [whole.replace(b"Heroku", b"Hetero"), whole.replace(b'"format":1', b'"format":99', 1)]
+    damaged += [cut for one in (whole, compressed.read_bytes()) for cut in (one[: len(one) // 2], one[:-2])]
     head = await elsewhere.engine.log.head()
-    damaged = [whole[: len(whole) // 2], whole[:-2], b"", b"{}\n"]
-    if not compressed:
-        lines = whole.splitlines(keepends=True)
-        damaged += [b"".join(lines[:-1]), b"".join(lines[:5] + lines[6:]), whole.replace(b"Heroku", b"Hetero")]
-        damaged += [whole + lines[3], whole.replace(b'"format":1', b'"format":99', 1)]
     for number, content in enumerate(damaged):
         broken = tmp_path / f"broken{number}"
         broken.write_bytes(content)
         with pytest.raises(InvalidInput, match="file"):
             await bring_in(elsewhere, broken)
     assert await elsewhere.engine.log.head() == head
-    assert (await bring_in(elsewhere, archive)).items == ()
+    assert (await bring_in(elsewhere, compressed)).items == ()
 
 
 async def test_events_that_were_moved_in_are_not_published_and_what_happens_next_is(
-    world, elsewhere, broker, tmp_path
+    elsewhere, made, archive, broker
 ):
-    made = await lived_in(world)
-    result = await bring_in(elsewhere, await export(world, tmp_path / "a.jsonl"))
+    result = await bring_in(elsewhere, archive)
     assert result.count("imported") > 20
     await elsewhere.commands.pin(elsewhere.caller, {"memory_id": made["moved"]})
     head = await elsewhere.engine.log.head()
@@ -267,9 +257,9 @@ async def test_events_that_were_moved_in_are_not_published_and_what_happens_next
     assert len(moved_in) == result.events and {e.envelope.origin.archive for e in moved_in} == {result.archive}
 
 
-async def test_an_import_that_was_broken_off_goes_on_where_it_stopped(world, elsewhere, tmp_path, monkeypatch):
-    made = await lived_in(world)
-    archive = await export(world, tmp_path / "a.jsonl")
+async def test_an_import_that_was_broken_off_goes_on_where_it_stopped(
+    lived_world, elsewhere, made, archive, tmp_path, monkeypatch
+):
     monkeypatch.setattr(importing, "_EVENTS", 5)
     append, left = elsewhere.engine.log.append, [3]
 
@@ -288,9 +278,8 @@ async def test_an_import_that_was_broken_off_goes_on_where_it_stopped(world, els
     assert body_of(archive) == body_of(await export(elsewhere, tmp_path / "b.jsonl"))
     names = [e.name for e in await elsewhere.engine.log.read_stream(elsewhere.caller.tenant, result.archive)]
     assert names == ["archive.import_started", "archive.imported"]
-    await world.catch_up()
     await elsewhere.catch_up()
-    assert await told(world, made["first"]) == await told(elsewhere, made["first"])
+    assert await told(lived_world, made["first"]) == await told(elsewhere, made["first"])
 
 
 async def test_exports_are_on_record_so_that_an_erasure_can_name_them(world, tmp_path):
