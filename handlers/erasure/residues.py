@@ -1,4 +1,4 @@
-"""Writes ``docs/reference/residues.md`` from the registry of places: ``python -m lethelog.handlers.erasure.residues``.
+"""Writes ``docs/reference/residues.md`` from the registry: ``python -m lethelog.handlers.erasure.residues``.
 
 A test compares the page with what this gives, so that it never says anything else than what an erasure does.
 """
