@@ -11,11 +11,12 @@ from uuid import UUID
 
 from ..domain import commands as c
 from ..domain import memory_rules as rules
-from ..domain.errors import Conflict, Erased, KeyReused, NotFound, WrongKind
+from ..domain.errors import Conflict, Erased, KeyReused, NotCaughtUp, NotFound, QuotaExceeded, WrongKind
 from ..domain.events import Event
 from ..domain.fields import parse
 from ..domain.memory import Memory, Owners, evolve
 from ..domain.memory_rules import Resolved
+from ..domain.tenant import Tenant
 from ..streams.folding import fold_stream
 from ..streams.ids import new_id
 from ..streams.log import (
@@ -37,7 +38,7 @@ from .claims import TextClaims
 from .command_keys import command_key
 from .engine import Engine
 from .present import present_memory
-from .quotas import NOBODY_EVICTED, Evicted, Quotas, limits_of, over_by
+from .quotas import NOBODY_EVICTED, Evicted, Quotas, limits_of, refuse_unless_evicting
 from .views import Written
 
 ATTEMPTS = 25
@@ -323,7 +324,7 @@ class MemoryCommands:
             correlation=retry.correlation or command_id,
             policy=tenant.policy_version,
         )
-        over = 0
+        full = False
         for _ in range(ATTEMPTS):
             # Before anything is read: what is erased from now on must not come back with what this writes.
             fence = await self._engine.log.fence(caller.tenant)
@@ -333,10 +334,15 @@ class MemoryCommands:
                     await self._keep_key(caller.tenant, plan.memory.id, envelope, key)
                 return await self._answer(caller.tenant, plan.memory, 0, False, plan.deduplicated)
             evicted = NOBODY_EVICTED
-            if over:
-                texts = await self._texts(tenant.id)
-                sparing = {one.stream for one in plan.events}
-                evicted = await self._quotas.evict(tenant, over, sparing, self.load_many, texts)
+            if full:
+                try:
+                    evicted = await self._evict(tenant, plan)
+                except (QuotaExceeded, NotCaughtUp):
+                    # The first of two tries of one command may have taken the room that this one looks for.
+                    earlier = await self._engine.log.find_command(tenant.id, key)
+                    if earlier is None:
+                        raise
+                    return await self._answer_repeat(tenant.id, earlier)
                 plan = plan.with_evicted(evicted)
             outcome = await self._engine.log.append(
                 Unit(
@@ -357,12 +363,17 @@ class MemoryCommands:
                     written = await self._answer(caller.tenant, stored, outcome.position, True, False)
                     return written.model_copy(update={"evicted": evicted.ids}) if evicted.ids else written
                 case OverQuota():
-                    over = over_by(tenant.policy, outcome)
+                    refuse_unless_evicting(tenant.policy, outcome)
+                    full = True
                 case Repeated() | KeyTaken():
                     return await self._answer_repeat(caller.tenant, outcome)
                 case VersionMoved() | ClaimHeld() | ErasedMeanwhile():
                     continue
         raise Conflict("the memory keeps changing while this is tried; read it again and decide anew")
+
+    async def _evict(self, tenant: Tenant, plan: _Plan) -> Evicted:
+        sparing = {one.stream for one in plan.events}
+        return await self._quotas.evict(tenant, sparing, self.load_many, await self._texts(tenant.id))
 
     async def _keep_key(self, tenant: UUID, subject: UUID, envelope: Envelope, key: CommandKey) -> None:
         """Remember the key of a command that changed nothing, so that a retry finds the same answer."""

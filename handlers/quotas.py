@@ -5,12 +5,11 @@ write is refused, or others are archived in the same unit: first those that have
 freshness, and never one that is pinned, verified or core.
 """
 
-import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from ..domain.errors import NotCaughtUp, QuotaExceeded
+from ..domain.errors import QuotaExceeded
 from ..domain.events import MemoryArchived
 from ..domain.memory import Memory, evolve
 from ..domain.policy import ForgettingPolicy
@@ -49,8 +48,8 @@ def limits_of(policy: ForgettingPolicy, events: Sequence[NewEvent], claims: Sequ
     return None if most is None and per_minute is None else Limits(most, per_minute)
 
 
-def over_by(policy: ForgettingPolicy, outcome: OverQuota) -> int:
-    """How many must be evicted. Raises `QuotaExceeded` where that is not the policy."""
+def refuse_unless_evicting(policy: ForgettingPolicy, outcome: OverQuota) -> None:
+    """Raise `QuotaExceeded` where it is not the policy to make room."""
     if outcome.quota == "rate":
         raise QuotaExceeded(
             f"the tenant may write {policy.writes_per_minute} memories in a minute; try again in {outcome.by} s",
@@ -59,7 +58,6 @@ def over_by(policy: ForgettingPolicy, outcome: OverQuota) -> int:
         )
     if policy.at_cap == "reject":
         raise _full(policy, "archive some, or have the policy changed: lethelog policy set live_memories=N")
-    return min(outcome.by, EVICTED_AT_ONCE)
 
 
 class Quotas:
@@ -68,36 +66,59 @@ class Quotas:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    async def evict(
-        self, tenant: Tenant, count: int, sparing: set[UUID], load: Load, texts: TextClaims
-    ) -> Evicted:
-        """So many memories, archived. Raises `QuotaExceeded` where too few may go."""
-        states = (await load(tenant.id, await self._oldest(tenant.id, sparing))).values()
-        now = self._engine.clock()
-        may_go = [one for one in states if one.live and not (one.pinned or one.verified or one.core)]
-        may_go.sort(key=lambda one: (not one.expired(now), one.fresh_at, one.id))
-        if len(may_go) < count:
+    async def evict(self, tenant: Tenant, sparing: set[UUID], load: Load, texts: TextClaims) -> Evicted:
+        """Archive as many as one more memory needs, by what is there now: nobody where there is room again.
+
+        Raises `QuotaExceeded` where too few may go, `NotCaughtUp` where that cannot be said yet.
+        """
+        chosen = await self._choose(tenant, sparing, load)
+        if chosen is None:
+            # There may be others that the read model does not show yet.
+            await wait_for(self._engine.doors, "live_memory", await self._engine.log.head())
+            chosen = await self._choose(tenant, sparing, load)
+        if chosen is None:
             raise _full(tenant.policy, "none of the others may go: they are pinned, verified or core")
         events: list[NewEvent] = []
         claims: list[Claim] = []
-        for one in may_go[:count]:
+        for one in chosen:
             archived = MemoryArchived(rule="oldest_freshness")
             events.append(NewEvent(one.id, one.version + 1, archived))
             after = evolve(one, archived, stream=one.id, version=one.version + 1, recorded_at=one.recorded_at)
             claims += await texts.of_change(one, after)
-        return Evicted(tuple(one.id for one in may_go[:count]), tuple(events), tuple(claims))
+        return Evicted(tuple(one.id for one in chosen), tuple(events), tuple(claims))
+
+    async def _choose(self, tenant: Tenant, sparing: set[UUID], load: Load) -> list[Memory] | None:
+        """Those that go for one more to come; None where too few may."""
+        may_go = await self._may_go(tenant.id, sparing, load)
+        # Counted after they were read: who makes room meanwhile takes the first of the same ones, so that one of
+        # the two units is refused, and who did before is counted. So together they take no more than is needed.
+        held = await self._engine.log.count_claims(tenant.id, "content")
+        most = tenant.policy.live_memories
+        count = 0 if most is None else max(0, min(held + 1 - most, EVICTED_AT_ONCE))
+        return may_go[:count] if len(may_go) >= count else None
+
+    async def _may_go(self, tenant: UUID, sparing: set[UUID], load: Load) -> list[Memory]:
+        """Those that may go, the first one first; enough for one write, if there are."""
+        found: list[Memory] = []
+        looked_at = set(sparing)
+        now = self._engine.clock()
+        while len(found) < EVICTED_AT_ONCE:
+            oldest = await self._oldest(tenant, looked_at)
+            states = (await load(tenant, oldest)).values()
+            found += [one for one in states if one.live and not (one.pinned or one.verified or one.core)]
+            looked_at.update(oldest)
+            if len(oldest) < LOOKED_AT:
+                break
+        return sorted(found, key=lambda one: (not one.expired(now), one.fresh_at, one.id))
 
     async def _oldest(self, tenant: UUID, sparing: set[UUID]) -> list[UUID]:
-        engine = self._engine
-        with contextlib.suppress(NotCaughtUp):
-            await wait_for(engine.doors, "live_memory", await engine.log.head())
-        async with tenant_read_models(engine.doors, tenant) as connection:
+        async with tenant_read_models(self._engine.doors, tenant) as connection:
             cursor = await connection.execute(
                 "select memory_id from live_memory where tenant = %s and memory_id <> all(%s) "
                 "and successor is null and not (archived or suppressed or refuted or quarantined) "
                 "and not (pinned or verified or core) "
                 "order by coalesce(expires_at > %s, true), fresh_at, memory_id limit %s",
-                (tenant, list(sparing), engine.clock(), LOOKED_AT),
+                (tenant, list(sparing), self._engine.clock(), LOOKED_AT),
             )
             return [row[0] for row in await cursor.fetchall()]
 

@@ -1,13 +1,16 @@
 """Quotas are exact for any number of writers and processes, and what they cost is known."""
 
 import asyncio
+from functools import partial
 from uuid import UUID
 
 import pytest
-from lethelog.domain.errors import InvalidInput, QuotaExceeded
+from lethelog.domain.errors import InvalidInput, NotCaughtUp, QuotaExceeded
+from lethelog.handlers import quotas as quotas_module
 from lethelog.handlers.engine import open_engine
 from lethelog.handlers.memories import MemoryCommands, Retry
 from lethelog.handlers.policies import Policies
+from lethelog.projections.progress import wait_for
 from lethelog.streams.append import AppendQueue
 from lethelog.streams.master_keys import Keyring
 
@@ -109,8 +112,8 @@ async def test_what_has_expired_goes_before_what_is_fresh(world):
 
 async def test_where_nobody_may_go_the_write_is_refused(world):
     await world.remember("pinned", pinned=True)
-    await world.catch_up()
     await policy(world, live_memories=1, at_cap="evict")
+    await world.catch_up()
     head = await world.engine.log.head()
     with pytest.raises(QuotaExceeded, match="pinned"):
         await world.remember("new")
@@ -125,6 +128,50 @@ async def test_a_cap_that_was_lowered_is_reached_by_evicting_more(world):
     await policy(world, live_memories=2, at_cap="evict")
     written = await world.commands.remember(world.caller, {"topic": "t", "content": "new"})
     assert len(written.evicted) == 4 and await live(world) == 2
+
+
+async def test_writers_at_a_cap_that_was_lowered_evict_no_more_than_it_needs(world):
+    for number in range(30):
+        await world.remember(f"m {number}")
+        world.clock.forward(hours=1)
+    await world.catch_up()
+    await policy(world, live_memories=25, at_cap="evict")
+    written = await asyncio.gather(
+        *(world.commands.remember(world.caller, {"topic": "t", "content": f"n {n}"}) for n in range(3))
+    )
+    gone = [one for each in written for one in each.evicted]
+    assert len(gone) == len(set(gone)) == 8 and await live(world) == 25
+
+
+async def test_two_tries_of_one_command_at_the_cap_are_one_and_answer_alike(world):
+    await world.remember("old")
+    await world.catch_up()
+    await policy(world, live_memories=1, at_cap="evict")
+    arguments = {"topic": "t", "content": "new"}
+    tries = await asyncio.gather(*(world.commands.remember(world.caller, arguments, Retry("k")) for _ in range(3)))
+    assert len({one.memory.id for one in tries}) == 1 and await live(world) == 1
+
+
+async def test_where_the_oldest_are_not_known_yet_a_write_says_so_and_not_that_they_are_pinned(
+    world, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(quotas_module, "wait_for", partial(wait_for, seconds=0.1))
+    await world.remember("not seen by the read model")
+    await policy(world, live_memories=1, at_cap="evict")
+    with pytest.raises(NotCaughtUp):
+        await world.remember("new")
+    await world.catch_up()
+    assert (await world.commands.remember(world.caller, {"topic": "t", "content": "new"})).evicted
+
+
+async def test_more_than_are_looked_at_in_one_go_may_be_gone_already(world, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(quotas_module, "LOOKED_AT", 2)
+    ids = [await world.remember(f"m {number}") for number in range(4)]
+    await world.catch_up()
+    for one in ids[:3]:
+        await world.commands.archive(world.caller, {"memory_id": one})
+    await policy(world, live_memories=1, at_cap="evict")
+    assert (await world.commands.remember(world.caller, {"topic": "t", "content": "new"})).evicted == (ids[3],)
 
 
 async def test_evicting_under_load_stays_at_the_cap(world):
