@@ -96,15 +96,20 @@ class KeySet:
     def __init__(self, where: str) -> None:
         self._where = where
         self._keys: dict[str | None, jwt.PyJWK] = {}
-        self._read_at = float("-inf")
+        self._read_at = self._tried_at = float("-inf")
         self._reading = asyncio.Lock()
 
     async def find(self, kid: object) -> jwt.PyJWK | None:
         """The key of this id; the only one there is for a token that names none."""
+        if self._reading.locked() and (known := self._named(kid)):
+            return known
         async with self._reading:
-            age = time.monotonic() - self._read_at
-            if age >= KEYS_LAST_SECONDS or (self._named(kid) is None and age >= READ_AGAIN_SECONDS):
+            now = time.monotonic()
+            wanted = now - self._read_at >= KEYS_LAST_SECONDS or self._named(kid) is None
+            if wanted and now - self._tried_at >= READ_AGAIN_SECONDS:
                 await self._read()
+            if not self._keys:
+                raise Unavailable("the keys of the JWT issuer cannot be read; see LETHELOG_JWT_JWKS")
             return self._named(kid)
 
     def _named(self, kid: object) -> jwt.PyJWK | None:
@@ -113,16 +118,16 @@ class KeySet:
         return self._keys.get(kid) if isinstance(kid, str) else None
 
     async def _read(self) -> None:
+        """Read the keys; those that are known go on where that fails."""
+        self._tried_at = time.monotonic()
         try:
-            text = await (self._fetched() if "://" in self._where else asyncio.to_thread(self._of_file))
+            async with asyncio.timeout(FETCH_SECONDS):
+                text = await (self._fetched() if "://" in self._where else asyncio.to_thread(self._of_file))
             keys = jwt.PyJWKSet.from_dict(json.loads(text)).keys
         except (OSError, ValueError, TypeError, AttributeError, httpx2.HTTPError, jwt.PyJWTError):
-            self._read_at = time.monotonic() - KEYS_LAST_SECONDS + READ_AGAIN_SECONDS
-            if not self._keys:
-                raise Unavailable("the keys of the JWT issuer cannot be read; see LETHELOG_JWT_JWKS") from None
             return
         self._keys = {one.key_id: one for one in keys if one.key_type != "oct" and one.public_key_use != "enc"}
-        self._read_at = time.monotonic()
+        self._read_at = self._tried_at
 
     async def _fetched(self) -> str:
         async with httpx2.AsyncClient(timeout=FETCH_SECONDS, follow_redirects=False) as client:

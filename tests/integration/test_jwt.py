@@ -174,6 +174,11 @@ class Published(HTTPServer):
     asked = 0
     status = 200
 
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.answering, self.called = threading.Event(), threading.Event()
+        self.answering.set()
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}/jwks"
@@ -186,6 +191,9 @@ def issuer() -> Generator[Published]:
 
         def do_GET(self) -> None:
             self.server.asked += 1
+            if not self.server.answering.is_set():
+                self.server.called.set()
+                self.server.answering.wait(10)
             self.send_response(self.server.status)
             self.end_headers()
             self.wfile.write(json.dumps({"keys": self.server.keys}).encode())
@@ -241,6 +249,43 @@ async def test_while_the_issuer_does_not_answer_known_keys_go_on(
     now[0] += verifier_module.KEYS_LAST_SECONDS
     await credentials.caller(signed())
     assert issuer.asked == 3
+
+
+async def test_while_the_issuer_does_not_answer_strangers_do_not_make_it_asked(
+    world, acme, issuer: Published, monkeypatch: pytest.MonkeyPatch
+):
+    now = [1_000.0]
+    monkeypatch.setattr(verifier_module.time, "monotonic", lambda: now[0])
+    credentials = Credentials(world.engine, JwtVerifier(world.engine, settings_for(issuer.url)))
+    await credentials.caller(signed())
+    issuer.status = 500
+    now[0] += verifier_module.KEYS_LAST_SECONDS
+    for _ in range(5):
+        with pytest.raises(InvalidCredential):
+            await credentials.caller(signed(OTHER_KEY, "stranger"))
+    assert issuer.asked == 2
+    issuer.status, issuer.keys = 200, [jwk(OTHER_KEY, "stranger")]
+    now[0] += verifier_module.READ_AGAIN_SECONDS
+    await credentials.caller(signed(OTHER_KEY, "stranger"))
+    assert issuer.asked == 3
+
+
+async def test_while_keys_are_read_again_who_shows_a_known_one_does_not_wait(
+    world, acme, issuer: Published, monkeypatch: pytest.MonkeyPatch
+):
+    now = [1_000.0]
+    monkeypatch.setattr(verifier_module.time, "monotonic", lambda: now[0])
+    verifier = JwtVerifier(world.engine, settings_for(issuer.url))
+    await verifier.caller(signed())
+    now[0] += verifier_module.READ_AGAIN_SECONDS
+    issuer.answering.clear()
+    stranger = asyncio.create_task(verifier.caller(signed(OTHER_KEY, "stranger")))
+    await asyncio.to_thread(issuer.called.wait, 10)
+    await verifier.caller(signed())
+    assert not stranger.done()
+    issuer.answering.set()
+    with pytest.raises(InvalidCredential):
+        await stranger
 
 
 @pytest.mark.parametrize(
