@@ -3,7 +3,8 @@
 import os
 import signal
 import uuid
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,30 +65,49 @@ def template(servers: TestServers) -> str:
     return name
 
 
-@contextmanager
-def fresh_database(servers: TestServers, template: str) -> Generator[str]:
-    """A migrated database, until the block ends."""
-    name = f"test_{uuid.uuid4().hex}"
+def copy_database(servers: TestServers, template: str, name: str) -> None:
+    """A database like the template."""
     with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
         connection.execute(f"create database {name} template {template}")
         # Rights on a database are not copied with it.
         connection.execute(f"grant create on database {name} to lethelog_worker")
+
+
+@pytest.fixture(scope="session")
+def drop(servers: TestServers) -> Generator[Callable[[str], None]]:
+    """Drops databases beside the tests: a server makes a checkpoint for each, and nobody needs to wait for it."""
+
+    def now(name: str) -> None:
+        with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
+            connection.execute(f"drop database {name} with (force)")
+
+    dropped: list[Future[None]] = []
+    with ThreadPoolExecutor(1) as beside:
+        yield lambda name: dropped.append(beside.submit(now, name))
+    for one in dropped:
+        one.result()
+
+
+@contextmanager
+def fresh_database(servers: TestServers, template: str, drop: Callable[[str], None]) -> Generator[str]:
+    """A copy of a database, until the block ends."""
+    name = f"test_{uuid.uuid4().hex}"
+    copy_database(servers, template, name)
     yield servers.database_url(name)
-    with psycopg.connect(servers.superuser_url, autocommit=True) as connection:
-        connection.execute(f"drop database {name} with (force)")
+    drop(name)
 
 
 @pytest.fixture
-def database_url(servers: TestServers, template: str) -> Generator[str]:
+def database_url(servers: TestServers, template: str, drop: Callable[[str], None]) -> Generator[str]:
     """A fresh migrated database."""
-    with fresh_database(servers, template) as url:
+    with fresh_database(servers, template, drop) as url:
         yield url
 
 
 @pytest.fixture
-def other_database_url(servers: TestServers, template: str) -> Generator[str]:
+def other_database_url(servers: TestServers, template: str, drop: Callable[[str], None]) -> Generator[str]:
     """A second one: another installation."""
-    with fresh_database(servers, template) as url:
+    with fresh_database(servers, template, drop) as url:
         yield url
 
 

@@ -27,7 +27,7 @@ from lethelog.streams.relay import Relay
 from lethelog.streams.signing import SigningKey
 from psycopg.conninfo import conninfo_to_dict
 
-from ..conftest import fresh_database
+from ..conftest import copy_database, fresh_database
 from .archives import export, lived_in
 from .broker_fixtures import OwnNats, connected
 from .children import Child, Start
@@ -87,6 +87,36 @@ class World:
         other = Caller(uuid4(), Actor("person", uuid4()))
         await self.engine.tenants.ensure(other.tenant, other.actor)
         return other
+
+
+@pytest.fixture(scope="session")
+def world_template(servers, template: str, embedder) -> str:
+    """The template with the tables of every read model, since making them takes longer than copying."""
+
+    async def make_tables(url: str) -> None:
+        engine = await open_engine(url, Keyring.of(b"m" * 32), embedder)
+        await ensure_tables(engine.database, engine.projections)
+        await engine.close()
+
+    name = f"template_{uuid4().hex}"
+    copy_database(servers, template, name)
+    asyncio.run(make_tables(servers.database_url(name)))
+    return name
+
+
+@pytest.fixture
+def database_url(request: pytest.FixtureRequest, servers, template: str, drop) -> Generator[str]:
+    """A fresh migrated database, with the tables of read models where the test has a world."""
+    chosen = request.getfixturevalue("world_template") if "world" in request.fixturenames else template
+    with fresh_database(servers, chosen, drop) as url:
+        yield url
+
+
+@pytest.fixture
+def other_database_url(servers, world_template: str, drop) -> Generator[str]:
+    """A second one: another installation."""
+    with fresh_database(servers, world_template, drop) as url:
+        yield url
 
 
 @pytest.fixture
@@ -191,7 +221,7 @@ class Lived:
 
 
 @pytest.fixture(scope="session")
-def lived(servers, template: str, embedder, tmp_path_factory) -> Generator[Lived]:
+def lived(servers, drop, template: str, embedder, tmp_path_factory) -> Generator[Lived]:
     folder = tmp_path_factory.mktemp("lived")
 
     async def live(database_url: str) -> Lived:
@@ -202,14 +232,16 @@ def lived(servers, template: str, embedder, tmp_path_factory) -> Generator[Lived
             name = str(conninfo_to_dict(database_url)["dbname"])
             return Lived(name, world.caller, made, archive)
 
-    with fresh_database(servers, template) as url:
+    with fresh_database(servers, template, drop) as url:
         yield asyncio.run(live(url))
 
 
 @pytest.fixture
-async def lived_world(servers, lived: Lived, embedder, clock: HeldClock, tmp_path: Path) -> AsyncGenerator[World]:
+async def lived_world(
+    servers, drop, lived: Lived, embedder, clock: HeldClock, tmp_path: Path
+) -> AsyncGenerator[World]:
     """A copy of the world that was lived in."""
-    with fresh_database(servers, lived.template) as url:
+    with fresh_database(servers, lived.template, drop) as url:
         ledger = tmp_path / "lived.ledger"
         async with opened_world(url, embedder, clock, ledger, caller=lived.caller) as opened:
             yield opened
