@@ -88,6 +88,10 @@ class Caller:
     def producer(self) -> Producer:
         return _PRODUCER[self.actor.kind]
 
+    def may_name(self, kind: NamedKind) -> bool:
+        """Whether it may let somebody of this kind in: an agent makes no person, who may say what it may not."""
+        return TRUST_ORDER.index(_TRUST[kind]) <= TRUST_ORDER.index(self.trust)
+
     def check_trust(self, claimed: Trust | None) -> None:
         """Nobody lends more trust than they have: an agent cannot write as the host (F21, F36)."""
         if claimed is not None and TRUST_ORDER.index(claimed) > TRUST_ORDER.index(self.trust):

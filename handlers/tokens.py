@@ -17,7 +17,7 @@ from ..streams.folding import fold_stream
 from ..streams.ids import new_id
 from ..streams.log import Appended, Claim, NewEvent, Unit
 from ..streams.payloads import Envelope
-from .caller import TOKEN_PERMISSIONS, Caller, Permission, actor_of
+from .caller import TOKEN_PERMISSIONS, Caller, NamedKind, Permission, actor_of
 from .credentials import digest_of
 from .engine import Engine
 from .token_text import SECRET_BYTES, TokenText
@@ -65,7 +65,7 @@ class Tokens:
         self._engine = engine
 
     async def issue(self, caller: Caller, arguments: Mapping[str, Any]) -> IssuedToken:
-        """A token for an actor of this tenant; it allows no more than its issuer may do.
+        """A token for an actor of this tenant; it allows no more than its issuer may do, nor trusts it further.
 
         Raises `InvalidInput`, `AccessDenied`.
         """
@@ -73,7 +73,7 @@ class Tokens:
         command = parse(IssueToken, arguments)
         kind, name = actor_of(command.actor)
         self._check_end(command.expires_at)
-        self._check_grant(caller, command.permissions)
+        self._check_grant(caller, kind, command.permissions)
         actor = await self._engine.directory.register(caller.tenant, "actor", name)
         said = TokenText(caller.tenant, new_id(), secrets.token_bytes(SECRET_BYTES))
         issued = TokenIssued(
@@ -116,7 +116,7 @@ class Tokens:
         said = TokenText(caller.tenant, new_id(), secrets.token_bytes(SECRET_BYTES))
         for _ in range(ATTEMPTS):
             state = await self._load(caller.tenant, command.token_id)
-            self._check_grant(caller, state.permissions)
+            self._check_grant(caller, state.actor_kind, state.permissions)
             issued, rotated = rules.decide_rotate(
                 state,
                 self._engine.clock(),
@@ -143,6 +143,8 @@ class Tokens:
             unit = await self._unit(caller, state.id, [NewEvent(state.id, state.version + 1, events[0])])
             if isinstance(await self._engine.log.append(unit), Appended):
                 break
+        else:
+            raise Conflict("the token keeps changing and is not revoked; try again")
         return await self.show(caller, {"token_id": token_id})
 
     async def _unit(
@@ -186,7 +188,11 @@ class Tokens:
         if expires_at is not None and expires_at <= self._engine.clock():
             raise InvalidInput("expires_at", "is past already", "Give a later instant, or none")
 
-    def _check_grant(self, caller: Caller, permissions: Any) -> None:
+    def _check_grant(self, caller: Caller, kind: NamedKind, permissions: Any) -> None:
+        if not caller.may_name(kind):
+            raise AccessDenied(
+                f"the token of a {kind} cannot come from a caller that is {caller.actor.kind}; ask a person"
+            )
         for one in permissions:
             if one not in TOKEN_PERMISSIONS:
                 raise InvalidInput(

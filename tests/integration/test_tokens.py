@@ -145,6 +145,22 @@ async def test_nobody_gives_more_than_they_have_and_no_token_reaches_other_tenan
     assert await world.engine.log.head() == head + 1
 
 
+async def test_an_agent_that_administers_lets_no_person_in(world, tokens, credentials):
+    persons = await tokens.issue(world.caller, {"actor": "person:ada"})
+    given = await tokens.issue(
+        world.caller, {"actor": "agent:admin", "permissions": ["tenant:admin", "memory:read", "memory:write"]}
+    )
+    agent = await credentials.caller(given.text)
+    head = await world.engine.log.head()
+    with pytest.raises(AccessDenied, match="person"):
+        await tokens.issue(agent, {"actor": "person:ada", "permissions": ["memory:write"]})
+    with pytest.raises(AccessDenied, match="person"):
+        await tokens.rotate(agent, {"token_id": persons.token.id})
+    assert await world.engine.log.head() == head
+    for actor in ("agent:other", "importer:files"):
+        await tokens.issue(agent, {"actor": actor, "permissions": ["memory:write"]})
+
+
 async def test_another_tenants_token_is_not_found_and_a_memory_is_no_token(world, tokens):
     issued = await tokens.issue(world.caller, {"actor": "agent:a"})
     other = await world.another_caller()
