@@ -111,8 +111,8 @@ class Directory:
         return sealing.keyed_digest(key, _space(kind).encode(), name.encode())
 
     async def kinds(self, tenant: UUID, name: str) -> dict[UUID, str]:
-        """Every id that a name has among people and actors, and its kind: what is known of one person."""
-        kinds: tuple[NameKind, ...] = ("subject", "actor")
+        """Every id that a name has among people, agents and actors, and its kind: what is known of one person."""
+        kinds: tuple[NameKind, ...] = ("subject", "actor", "agent")
         found = {str(kind): await self.find(tenant, kind, name) for kind in kinds}
         return {one: kind for kind, one in found.items() if one is not None}
 

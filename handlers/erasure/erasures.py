@@ -133,6 +133,7 @@ class Erasures:
                 raise InvalidInput("re_entry", "cannot be block for a whole tenant: nobody writes there any more")
         events = rules.decide_request(state, command.reason, command.re_entry)
         if events:
+            await self._refuse_if_unnamed(caller.tenant, state)
             policy = (await self._engine.tenants.get(caller.tenant)).policy_version
             claims = [Claim(OPEN, state.id.bytes, None, state.id)]
             await self._append(caller, state.id, state.version, events, claims, policy)
@@ -193,7 +194,8 @@ class Erasures:
         if tenant != caller.tenant:
             raise NotFound(f"no erasure {erasure}", erasure_id=erasure)
         state, recorded = await self._saga.load(caller.tenant, erasure)
-        assert state.requested is not None and state.performed is not None
+        if state.requested is None or state.performed is None:
+            raise InvalidInput("certificate", "is of an erasure that was never done here")
         gone = Gone(tenant, state.memories, state.previewed.kind == "tenant")
         erasing = Erasing(gone, state.names, state.requested.re_entry == "block")
         _, remaining = await self._saga.check(erasing, state.performed.places)
@@ -240,6 +242,14 @@ class Erasures:
                 await self._saga.perform_again(entry)
                 again += 1
         return again
+
+    async def _refuse_if_unnamed(self, tenant: UUID, state: Erasure) -> None:
+        """Who was erased since the preview may be back under another id, which it would miss."""
+        kind, target = state.previewed.kind, state.previewed.target
+        if kind in ("subject", "project") and target not in await self._engine.directory.names(tenant, [target]):
+            raise Conflict(
+                f"the {kind} of this preview was erased meanwhile; make a new preview", erasure_id=state.id
+            )
 
     async def _came_back(self, entry: Entry) -> bool:
         async with self._engine.database.connection() as connection:

@@ -1,6 +1,7 @@
 """What an erasure needs beside the parts of an engine: the ledger and the signing key."""
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from ...streams.erasure_ledger import Ledger
 from ...streams.signing import SigningKey
@@ -12,3 +13,6 @@ class ErasureMeans:
 
     ledger: Ledger
     signing: SigningKey
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock, compare=False)
+    """Held by the one erasure that this process carries on: those that wait for its locks would hold the
+    connections that it needs."""

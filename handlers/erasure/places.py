@@ -66,7 +66,8 @@ PLACES: tuple[Place, ...] = (
     Place(
         "directory",
         "lethelog.directory: outside names, sealed, and their keyed digests",
-        "rows of an erased person (also as actor) or project go, and of runs and sessions that nothing else uses",
+        "rows of an erased person (also as actor or agent) or project go, and of runs and sessions that"
+        " nothing else uses",
         "no row is there",
         "the opaque id in events, which nothing leads back from",
     ),

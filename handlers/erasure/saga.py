@@ -13,7 +13,8 @@ Then the ledger is written, and only then keys and clear copies go, with the eve
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 import psycopg
@@ -49,6 +50,8 @@ ATTEMPTS = 12
 LOCK_SECONDS = 5
 SEEN_SECONDS = 5.0
 """How long processes get to say that they have seen an erasure before it counts as incomplete."""
+STILL_THERE = "still_there"
+_PROCESSES = "processes"
 _PAGE = 500
 _APPEND_LOCK = 7283460113
 """The lock of ``lethelog.append``."""
@@ -97,6 +100,10 @@ class Saga:
 
         Raises `Unavailable` where somebody holds what is needed for too long; it may be tried again.
         """
+        async with self.means.turn:
+            return await self._carry_on(tenant, erasure)
+
+    async def _carry_on(self, tenant: UUID, erasure: UUID) -> Erasure:
         duty = self._engine.log.leadership(f"erasure:{erasure}")
         for _ in range(ATTEMPTS):
             if await duty.acquire():
@@ -111,6 +118,8 @@ class Saga:
             state, _ = await self.load(tenant, erasure)
             if state.phase == "requested":
                 await self._perform(tenant, state)
+            elif state.phase == "incomplete" and set(state.remaining) != {(_PROCESSES, STILL_THERE)}:
+                await self._take_out_what_remains(tenant, state)
             state, recorded = await self.load(tenant, erasure)
             if state.open:
                 await self._checkpoint("before the proposals")
@@ -185,24 +194,24 @@ class Saga:
                 await asyncio.sleep(min(5.0, 0.2 * attempt))
         raise Unavailable("somebody keeps what the erasure needs; it is tried again, see: lethelog erase list")
 
+    async def _take_out_what_remains(self, tenant: UUID, state: Erasure) -> None:
+        """The same once more, for places that were not clean; that it was done is on record already."""
+        entry = _entry(tenant, state, state.memories, state.names, self._engine.clock())
+        gone = Gone(tenant, entry.memories, entry.everything)
+
+        async def take_out(connection: Connection) -> int:
+            await self._take_locks(connection, tenant)
+            return await self._take_out(connection, entry, gone, await self._blocks(connection, entry))
+
+        await self._in_transaction(take_out)
+
     async def _perform_within(self, connection: Connection, tenant: UUID, state: Erasure, links: Links) -> int:
         await self._take_locks(connection, tenant)
         await links.read(self._engine.database, tenant, await self._engine.log.head())
         asked = Asked(state.previewed.kind, state.previewed.target, state.previewed.scope, state.previewed.derived)
         targets = links.reached(asked)
-        assert state.requested is not None
         names = await self._names(tenant, asked, targets)
-        entry = Entry(
-            tenant=tenant,
-            erasure=state.id,
-            kind=asked.kind,
-            reason=state.requested.reason,
-            re_entry=state.requested.re_entry,
-            at=self._engine.clock(),
-            memories=targets.memories,
-            names=tuple(sorted(names)),
-            everything=asked.kind == "tenant",
-        )
+        entry = _entry(tenant, state, targets.memories, tuple(sorted(names)), self._engine.clock())
         gone = Gone(tenant, targets.memories, entry.everything)
         return await self._destroy(connection, entry, gone, [], state.version, "request", (links, targets))
 
@@ -221,11 +230,31 @@ class Saga:
             await self._take_locks(connection, entry.tenant)
         erasing = Erasing(gone, entry.names, entry.re_entry == "block")
         counts = await self._looking.count(connection, erasing)
-        blocks = await self._blocks(entry) if entry.re_entry == "block" and not entry.everything else {}
+        blocks = await self._blocks(connection, entry)
         await self._checkpoint("before the ledger")
         if because == "request":
             await asyncio.to_thread(self.means.ledger.append, [entry])
         await self._checkpoint("after the ledger")
+        epoch = await self._take_out(connection, entry, gone, blocks)
+        events = [*before, *_performed(entry, counts, because, len(blocks), found)]
+        outcome = await self._engine.log.append_within(
+            connection,
+            Unit(
+                tenant=entry.tenant,
+                subject=entry.erasure,
+                events=[NewEvent(entry.erasure, version + n, event) for n, event in enumerate(events, 1)],
+                envelope=await self._envelope(entry.tenant, entry.erasure),
+                claims=await self._claims_again(entry) if because == "ledger" else (),
+            ),
+        )
+        if not isinstance(outcome, Appended):
+            raise _MovedOn
+        return epoch
+
+    async def _take_out(
+        self, connection: Connection, entry: Entry, gone: Gone, blocks: Mapping[bytes, UUID]
+    ) -> int:
+        """Clear copies, keys and names; returns the new epoch."""
         await erase_clear_texts(connection, self._engine.projections, gone)
         await self._checkpoint("after the clear copies")
         cursor = await connection.execute(
@@ -242,19 +271,6 @@ class Saga:
         )
         [epoch] = await cursor.fetchone() or (0,)
         await self._checkpoint("after the keys")
-        events = [*before, *_performed(entry, counts, because, len(blocks), found)]
-        outcome = await self._engine.log.append_within(
-            connection,
-            Unit(
-                tenant=entry.tenant,
-                subject=entry.erasure,
-                events=[NewEvent(entry.erasure, version + n, event) for n, event in enumerate(events, 1)],
-                envelope=await self._envelope(entry.tenant, entry.erasure),
-                claims=await self._claims_again(entry) if because == "ledger" else (),
-            ),
-        )
-        if not isinstance(outcome, Appended):
-            raise _MovedOn
         return epoch
 
     @property
@@ -282,10 +298,18 @@ class Saga:
                 names |= set(await self._engine.directory.kinds(tenant, known[asked.target]))
         return names
 
-    async def _blocks(self, entry: Entry) -> dict[bytes, UUID]:
-        """The digests by which the erased texts come back quarantined."""
+    async def _blocks(self, connection: Connection, entry: Entry) -> dict[bytes, UUID]:
+        """The digests by which the erased texts come back quarantined, if that was chosen."""
+        if entry.re_entry != "block" or entry.everything:
+            return {}
+        # Those that are there already stay: what was erased before cannot be read any more.
+        cursor = await connection.execute(
+            "select digest, holder from lethelog.claims "
+            "where tenant = %s and kind = 'refuted' and holder = any(%s)",
+            (entry.tenant, list(entry.memories)),
+        )
+        found: dict[bytes, UUID] = dict(await cursor.fetchall())
         texts = await TextClaims.of(self._engine.log, self._engine.vault, entry.tenant)
-        found: dict[bytes, UUID] = {}
         for start in range(0, len(entry.memories), _PAGE):
             streams = await self._engine.log.read_streams(entry.tenant, entry.memories[start : start + _PAGE])
             for memory, events in streams.items():
@@ -368,7 +392,7 @@ class Saga:
         for place in places(self._engine):
             found = counts[place]
             if found:
-                remaining[place] = "still_there"
+                remaining[place] = STILL_THERE
             there = before.get(place, 0)
             control = "found_before" if there else "finds_others" if place in others else "place_is_empty"
             checked.append(e.CheckedPlace(place=place, before=there, found=found, control=control))
@@ -388,6 +412,23 @@ class Saga:
         )
         if not isinstance(outcome, Appended):
             raise Conflict("the erasure moved on meanwhile; look at it again", erasure_id=state.id)
+
+
+def _entry(
+    tenant: UUID, state: Erasure, memories: tuple[UUID, ...], names: tuple[UUID, ...], at: datetime
+) -> Entry:
+    assert state.requested is not None
+    return Entry(
+        tenant=tenant,
+        erasure=state.id,
+        kind=state.previewed.kind,
+        reason=state.requested.reason,
+        re_entry=state.requested.re_entry,
+        at=at,
+        memories=memories,
+        names=names,
+        everything=state.previewed.kind == "tenant",
+    )
 
 
 def _performed(

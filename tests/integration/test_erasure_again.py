@@ -1,0 +1,93 @@
+"""Erasures that meet one another: twice of the same, many at once, an old preview, a place that was not clean."""
+
+import asyncio
+
+import pytest
+from lethelog.domain.errors import Conflict, InvalidInput
+from lethelog.handlers.erasure.erasures import Erasures
+from lethelog.streams.signing import SigningKey
+
+from .test_erasure import CANARY, clear_rows, erase
+
+
+@pytest.fixture
+def erasures(world) -> Erasures:
+    return Erasures(world.engine)
+
+
+async def test_what_is_erased_twice_stays_blocked(world, erasures):
+    first = await world.remember(CANARY, user_id="ada")
+    await erase(world, erasures, memory_id=first, re_entry="block")
+    done = await erase(world, erasures, subject="ada", re_entry="block")
+    assert done.blocked == 1
+    assert (await world.get(await world.remember(CANARY))).status == "quarantined"
+
+
+async def test_a_block_goes_where_it_is_erased_again_without_one(world, erasures):
+    first = await world.remember(CANARY, user_id="ada")
+    await erase(world, erasures, memory_id=first, re_entry="block")
+    await erase(world, erasures, subject="ada")
+    assert (await world.get(await world.remember(CANARY))).status == "active"
+
+
+@pytest.mark.parametrize("what", [{"subject": "ada"}, {"project": "Apollo"}])
+async def test_a_preview_of_somebody_who_was_erased_meanwhile_is_refused(world, erasures, what):
+    await world.remember(f"{CANARY} 1", user_id="ada", project="Apollo")
+    old = await erasures.preview(world.caller, what)
+    await erase(world, erasures, **what)
+    back = await world.remember(f"{CANARY} 2", user_id="ada", project="Apollo")
+    with pytest.raises(Conflict, match="new preview"):
+        await erasures.erase(world.caller, {"erasure_id": old.id, "reason": "asked_for"})
+    assert (await world.get(back)).content == f"{CANARY} 2"
+    await erase(world, erasures, **what)
+    assert await clear_rows(world, CANARY) == []
+
+
+async def test_a_persons_name_goes_as_an_agents_too(world, erasures):
+    await world.remember(CANARY, user_id="ada")
+    other = await world.remember("of somebody else", user_id="bob", agent_id="ada")
+    assert (await world.get(other)).agent_id == "ada"
+    await erase(world, erasures, subject="ada")
+    view = await world.get(other)
+    assert (view.content, view.user_id, view.agent_id) == ("of somebody else", "bob", None)
+
+
+async def test_more_erasures_at_once_than_there_are_connections(world, erasures):
+    """Each holds a connection while it waits for the others, and needs a second one when it is its turn."""
+    memories = [await world.remember(f"{CANARY} {n}") for n in range(20)]
+    previews = [await erasures.preview(world.caller, {"memory_id": one}) for one in memories]
+    done = await asyncio.gather(
+        *(erasures.erase(world.caller, {"erasure_id": one.id, "reason": "asked_for"}) for one in previews)
+    )
+    assert [one.phase for one in done] == ["verified"] * 20
+
+
+async def test_what_was_left_in_a_place_is_taken_out_by_whoever_tries_again(world, erasures):
+    memory = await world.remember(CANARY)
+    await world.catch_up()
+    async with world.engine.database.connection() as connection:
+        await connection.execute(
+            "create function lethelog_views.keep() returns trigger language plpgsql as 'begin return null; end'"
+        )
+        await connection.execute(
+            "create trigger keep before delete on lethelog_views.live_memory "
+            "for each row execute function lethelog_views.keep()"
+        )
+    preview = await erasures.preview(world.caller, {"memory_id": memory})
+    done = await erasures.erase(world.caller, {"erasure_id": preview.id, "reason": "asked_for"})
+    assert done.remaining == {"live_memory": "still_there"}
+    async with world.engine.database.connection() as connection:
+        await connection.execute("drop trigger keep on lethelog_views.live_memory")
+    assert await clear_rows(world, CANARY)
+    assert await erasures.carry_on_open() == 0
+    assert await clear_rows(world, CANARY) == []
+    done = await erasures.show(world.caller, {"erasure_id": preview.id})
+    assert (done.phase, done.times_performed) == ("verified", 1)
+
+
+async def test_a_certificate_of_what_was_only_previewed_is_refused(world, erasures):
+    memory = await world.remember(CANARY)
+    preview = await erasures.preview(world.caller, {"memory_id": memory})
+    forged = SigningKey(b"x" * 32).sign({"erasure": str(preview.id), "tenant": str(world.caller.tenant)})
+    with pytest.raises(InvalidInput, match="never done here"):
+        await erasures.check_certificate(world.caller, forged)
