@@ -13,7 +13,9 @@ import pytest
 from lethelog.domain.errors import AccessDenied, Erased, InvalidInput, Unavailable
 from lethelog.domain.fields import IMPORT_CONTENT_LIMIT
 from lethelog.handlers.archive import importing
+from lethelog.handlers.archive.planning import Planner
 from lethelog.handlers.archive.records import Exports
+from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.streams.follow import follow
 from lethelog.streams.pages import Selection
 from lethelog.streams.relay import Relay
@@ -137,6 +139,36 @@ async def test_f08_what_was_erased_stays_erased_and_the_import_goes_on(lived_wor
     assert [(one.id, one.action) for one in result.items] == [(made["moved"], "erased")]
     assert await world.engine.log.head() == before, "nothing else was new"
     assert b"green tea" in archive.read_bytes()
+
+
+async def test_names_are_resolved_anew_where_a_person_is_erased_between_a_plan_and_its_storing(
+    world, elsewhere, tmp_path, monkeypatch
+):
+    first, second, third = [await world.remember(f"Note {n}", user_id="ada") for n in range(3)]
+    archive = await export(world, tmp_path / "a.jsonl")
+    monkeypatch.setattr("lethelog.handlers.archive.importing._EVENTS", 1)
+    tenant, planned, plan = elsewhere.caller.tenant, [], Planner.plan
+    before: list[UUID | None] = []
+
+    async def plan_and_erase(self, batch):
+        made = await plan(self, batch)
+        planned.append(batch[0].stream)
+        if planned[-1] == second and planned.count(second) == 1:
+            before.append(await elsewhere.engine.directory.find(tenant, "subject", "ada"))
+            erasures = Erasures(elsewhere.engine)
+            preview = await erasures.preview(elsewhere.caller, {"subject": "ada"})
+            done = await erasures.erase(elsewhere.caller, {"erasure_id": preview.id, "reason": "asked_for"})
+            assert (done.phase, done.memories) == ("verified", 1)
+        return made
+
+    monkeypatch.setattr(Planner, "plan", plan_and_erase)
+    await bring_in(elsewhere, archive)
+    assert [planned.count(one) for one in (first, second, third)] == [1, 2, 1]
+    with pytest.raises(Erased):
+        await elsewhere.get(first)
+    assert [(await elsewhere.get(one)).user_id for one in (second, third)] == ["ada", "ada"]
+    assert before[0] is not None
+    assert await elsewhere.engine.directory.find(tenant, "subject", "ada") not in (None, *before)
 
 
 async def test_an_old_archive_revives_nothing_in_a_place_that_got_the_erased_skeleton(
