@@ -19,7 +19,7 @@ async def check_erasures(
     from ...streams.erasure_ledger import Ledger
 
     try:
-        entries = len(Ledger(settings.ledger_file).read())
+        entries = Ledger(settings.ledger_file).read()
     except LethelogError as error:
         yield Check("erasure ledger", "fault", error.message)
         return
@@ -31,17 +31,27 @@ async def check_erasures(
             return
         cursor = await connection.execute(
             "select (select count(*) from lethelog.claims where kind = 'open-erasure'), "
-            "(select epoch from lethelog.erasing)"
+            "(select epoch from lethelog.erasing), (select count(*) from lethelog.claims c "
+            "where c.kind = 'erasure' and c.holder <> all(%s) and exists (select from lethelog.events e "
+            "where e.tenant = c.tenant and e.stream = c.holder and e.name = 'erasure.performed'))",
+            ([entry.erasure for entry in entries],),
         )
         row = await cursor.fetchone()
-    unfinished, epoch = row or (0, 0)
-    if epoch and not entries:
+    unfinished, epoch, missing = row or (0, 0, 0)
+    if missing:
         fix = "Put it back from your backup, or name it with LETHELOG_ERASURE_LEDGER"
-        says = f"{settings.ledger_file} is missing or empty, and {epoch} erasures were done"
+        says = (
+            f"{settings.ledger_file} lacks {missing} erasures that were done: lines were cut off its end, or they "
+            "were done beside another file"
+            if entries
+            else f"{settings.ledger_file} is missing or empty, and {missing} erasures were done"
+        )
         yield Check("erasure ledger", "fault", says, fix)
     else:
         says = (
-            f"{settings.ledger_file}, {entries} entries; keep a copy elsewhere" if entries else "made at first use"
+            f"{settings.ledger_file}, {len(entries)} entries; keep a copy elsewhere"
+            if entries
+            else "made at first use"
         )
         yield Check("erasure ledger", "ok" if entries else "idle", says)
     if unfinished:

@@ -1,10 +1,12 @@
 """Erasures that meet one another: twice of the same, many at once, an old preview, a place that was not clean."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from lethelog.domain.errors import Conflict, InvalidInput
 from lethelog.handlers.erasure.erasures import Erasures
+from lethelog.ops.cli.erasure_checks import check_erasures
 from lethelog.streams.signing import SigningKey
 
 from .test_erasure import CANARY, clear_rows, erase
@@ -91,3 +93,25 @@ async def test_a_certificate_of_what_was_only_previewed_is_refused(world, erasur
     forged = SigningKey(b"x" * 32).sign({"erasure": str(preview.id), "tenant": str(world.caller.tenant)})
     with pytest.raises(InvalidInput, match="never done here"):
         await erasures.check_certificate(world.caller, forged)
+
+
+async def test_lines_that_were_cut_off_the_end_of_the_ledger_are_missed_by_doctor(world, erasures):
+    ledger = world.engine.erasure.ledger
+    settings = SimpleNamespace(ledger_file=ledger.path)
+    for n in range(3):
+        await erase(world, erasures, memory_id=await world.remember(f"{CANARY} {n}"))
+    # Looked at, but never asked for: it has no line.
+    await erasures.preview(world.caller, {"memory_id": await world.remember("it stays")})
+
+    async def said() -> tuple[str, str]:
+        standing = SimpleNamespace(head=1)
+        [check, *_] = [one async for one in check_erasures(settings, world.engine.database, standing)]
+        return check.level, check.says
+
+    assert (await said())[0] == "ok"
+    lines = ledger.path.read_bytes().splitlines(keepends=True)
+    ledger.path.write_bytes(b"".join(lines[:1]))
+    status, detail = await said()
+    assert status == "fault" and "lacks 2 erasures" in detail
+    ledger.path.unlink()
+    assert "3 erasures were done" in (await said())[1]
