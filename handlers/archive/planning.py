@@ -7,13 +7,13 @@ from uuid import UUID
 from ...domain import events as e
 from ...domain.errors import InvalidInput
 from ...domain.memory import Memory
-from ...domain.policy import ForgettingPolicy
 from ...streams.ids import new_id
-from ...streams.log import CommandKey, Limits, NewEvent, Unit
+from ...streams.log import CommandKey, NewEvent, Unit
 from ...streams.payloads import Envelope
 from ..caller import Caller
 from ..claims import TextClaims
 from ..engine import Engine
+from ..quotas import limits_of
 from ..views import View
 from .contents import Register, sealing_memories, without
 from .erased import erased
@@ -88,6 +88,7 @@ class Planner:
         drafted.events = await self._sealable(drafted)
         settings = await self._engine.tenants.get(tenant)
         command = new_id()
+        texts_held = slots.claims()
         unit = Unit(
             tenant=tenant,
             subject=self._archive,
@@ -98,7 +99,8 @@ class Planner:
             claims=[*open_slots.claims(), *slots.claims()],
             command=CommandKey.fresh(),
             new_keys=frozenset(drafted.new_keys),
-            limits=_limits(settings.policy, drafted),
+            # How fast it comes is nobody's writing.
+            limits=limits_of(settings.policy, (), texts_held),
             fence=fence,
         )
         return Plan(unit, drafted.outcomes)
@@ -198,11 +200,6 @@ class Planner:
         else:
             self._refused.add(outcome.id)
             self._coming.discard(outcome.id)
-
-
-def _limits(policy: ForgettingPolicy, drafted: _Drafted) -> Limits | None:
-    """The bound of live memories holds for what moves in, too; how fast it comes is nobody's writing."""
-    return Limits(policy.live_memories, None) if drafted.new_keys and policy.live_memories is not None else None
 
 
 def _same(item: Item, present: list[UUID]) -> bool:

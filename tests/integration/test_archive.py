@@ -10,12 +10,13 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from lethelog.domain.errors import AccessDenied, Erased, InvalidInput, Unavailable
+from lethelog.domain.errors import AccessDenied, Erased, InvalidInput, QuotaExceeded, Unavailable
 from lethelog.domain.fields import IMPORT_CONTENT_LIMIT
 from lethelog.handlers.archive import importing
 from lethelog.handlers.archive.planning import Planner
 from lethelog.handlers.archive.records import Exports
 from lethelog.handlers.erasure.erasures import Erasures
+from lethelog.handlers.policies import Policies
 from lethelog.streams.follow import follow
 from lethelog.streams.pages import Selection
 from lethelog.streams.relay import Relay
@@ -116,6 +117,23 @@ async def test_twice_is_once_and_what_was_added_since_goes_on(lived_world, elsew
     later = await bring_in(elsewhere, await export(world, tmp_path / "later.jsonl"))
     assert later.counts["memory"] | {"present": 0} == {"imported": 1, "continued": 1, "present": 0}
     assert (await elsewhere.get(added)).status == "archived" and (await elsewhere.get(known[0])).pinned
+
+
+async def test_what_lives_again_where_it_comes_from_comes_in_only_below_the_cap(world, elsewhere, tmp_path):
+    ended = await world.remember("lives again")
+    await world.commands.archive(world.caller, {"memory_id": ended})
+    await bring_in(elsewhere, await export(world, tmp_path / "ended.jsonl"))
+    await world.commands.restore(world.caller, {"memory_id": ended})
+    restored = await export(world, tmp_path / "restored.jsonl")
+    await elsewhere.remember("the only one")
+    policies = Policies(elsewhere.engine)
+    await policies.change(elsewhere.caller, {"live_memories": 1})
+    with pytest.raises(QuotaExceeded):
+        await bring_in(elsewhere, restored)
+    assert (await elsewhere.get(ended)).status == "archived"
+    await policies.change(elsewhere.caller, {"live_memories": 2})
+    await bring_in(elsewhere, restored)
+    assert (await elsewhere.get(ended)).status == "active"
 
 
 async def test_a_dry_run_says_what_would_come_and_changes_nothing(elsewhere, archive):
