@@ -149,9 +149,16 @@ class Saga:
             events.append(
                 e.ErasureRequested(reason=entry.reason, re_entry="block" if entry.re_entry == "block" else "none")
             )
-        await self._in_transaction(
-            lambda connection: self._destroy(connection, entry, gone, events, len(recorded), "ledger", None)
-        )
+        links = Links()
+        await links.read(self._engine.database, entry.tenant, await self._engine.log.head())
+
+        async def destroy(connection: Connection) -> int:
+            await self._take_locks(connection, entry.tenant)
+            await links.read(self._engine.database, entry.tenant, await self._engine.log.head())
+            found = (links, links.around(entry.memories))
+            return await self._destroy(connection, entry, gone, events, len(recorded), "ledger", found)
+
+        await self._in_transaction(destroy)
 
     async def preview(self, tenant: UUID, asked: Asked) -> tuple[Targets, dict[str, int]]:
         """What an erasure would reach now, and how many entries of it each place holds."""
@@ -223,11 +230,9 @@ class Saga:
         before: Sequence[e.Event],
         version: int,
         because: str,
-        found: tuple[Links, Targets] | None,
+        found: tuple[Links, Targets],
     ) -> int:
-        """The heart of it, inside a transaction; returns the new epoch."""
-        if found is None:
-            await self._take_locks(connection, entry.tenant)
+        """The heart of it, inside a transaction that holds the locks; returns the new epoch."""
         erasing = Erasing(gone, entry.names, entry.re_entry == "block")
         counts = await self._looking.count(connection, erasing)
         blocks = await self._blocks(connection, entry)
@@ -432,12 +437,12 @@ def _entry(
 
 
 def _performed(
-    entry: Entry, counts: dict[str, int], because: str, blocked: int, found: tuple[Links, Targets] | None
+    entry: Entry, counts: dict[str, int], because: str, blocked: int, found: tuple[Links, Targets]
 ) -> list[e.ErasurePerformed]:
     portions = [
         entry.memories[start : start + IDS_PER_EVENT] for start in range(0, len(entry.memories), IDS_PER_EVENT)
     ] or [()]
-    left = found[1].left if found else ()
+    left = found[1].left
     last = e.ErasurePerformed(
         memories=portions[-1],
         names=entry.names[:IDS_PER_EVENT] if len(entry.names) <= IDS_PER_EVENT else (),
@@ -446,7 +451,7 @@ def _performed(
         blocked=blocked,
         left=left[:LEFT_SHOWN],
         left_count=len(left),
-        providers=found[0].providers(entry.memories) if found else (),
+        providers=found[0].providers(entry.memories),
         places=counts,
     )
     earlier = [

@@ -94,6 +94,10 @@ class Links:
             tuple(sorted(everything)), len(everything) - len(asked_for), tuple(sorted(left)), frozenset(names)
         )
 
+    def around(self, memories: tuple[UUID, ...]) -> Targets:
+        """These alone, and what follows from them and stays."""
+        return Targets(memories, 0, tuple(sorted(self._following(set(memories)) - set(memories))), frozenset())
+
     def providers(self, memories: Iterable[UUID]) -> tuple[ProviderCall, ...]:
         """To whom these were shown, and when."""
         reached = set(memories)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from lethelog.domain.errors import Conflict, InvalidInput
 from lethelog.handlers.erasure.erasures import Erasures
+from lethelog.handlers.erasure.saga import Saga
 from lethelog.ops.cli.erasure_checks import check_erasures
 from lethelog.streams.signing import SigningKey
 
@@ -115,3 +116,15 @@ async def test_lines_that_were_cut_off_the_end_of_the_ledger_are_missed_by_docto
     assert status == "fault" and "lacks 2 erasures" in detail
     ledger.path.unlink()
     assert "3 erasures were done" in (await said())[1]
+
+
+async def test_done_again_by_the_ledger_it_still_says_what_it_left(world, erasures):
+    source = await world.remember(f"{CANARY} source")
+    summary = await world.remember("what follows from it", derived_from=[source])
+    done = await erase(world, erasures, memory_id=source, derived="list")
+    assert done.left == (summary,)
+    saga = Saga(world.engine)
+    [entry] = world.engine.erasure.ledger.read()
+    await saga.perform_again(entry)
+    done = await erasures.retry(world.caller, {"erasure_id": done.id})
+    assert (done.phase, done.times_performed, done.left) == ("verified", 2, (summary,))
