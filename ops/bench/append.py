@@ -62,15 +62,15 @@ async def many_callers(bench: Bench) -> list[Row]:
             return one.rate()
 
         async def by_stock() -> float:
-            events = stored_events(bench.pick(1_600, 256))
+            events = stored_events(bench.pick(1_600, 128))
             return keep("stock", await by_threads(events, CALLERS, lambda one: stock.append([one])))
 
         async def by_asyncio() -> float:
-            texts = writer.texts(bench.pick(9_600, 1_920))
+            texts = writer.texts(bench.pick(9_600, 960))
             return keep("asyncio", await by_tasks(texts, CALLERS, lambda text: append(log, writer.remember(text))))
 
         async def by_bridge() -> float:
-            texts = writer.texts(bench.pick(6_400, 1_280))
+            texts = writer.texts(bench.pick(6_400, 640))
             loop, behind = threaded
 
             def once(text: str) -> None:
@@ -79,7 +79,7 @@ async def many_callers(bench: Bench) -> list[Row]:
             return keep("threads", await by_threads(texts, CALLERS, once))
 
         async def by_bare() -> float:
-            units = bare.units(bench.pick(9_600, 1_920))
+            units = bare.units(bench.pick(9_600, 960))
             return keep("bare", await by_tasks(units, CALLERS, bare.append))
 
         subjects: dict[str, Turn] = {
@@ -121,12 +121,12 @@ async def many_callers(bench: Bench) -> list[Row]:
 
 async def one_caller(bench: Bench) -> list[Row]:
     """One caller after another: nothing to share a commit with."""
-    return await _one_by_one(bench, page=1, turns=bench.pick(150, 60), rounds=bench.pick(15, 5))
+    return await _one_by_one(bench, page=1, turns=bench.pick(150, 40), rounds=bench.pick(15, 4))
 
 
 async def pages(bench: Bench) -> list[Row]:
     """One caller with pages of 500 events."""
-    return await _one_by_one(bench, page=PAGE, turns=bench.pick(4, 2), rounds=bench.pick(15, 4))
+    return await _one_by_one(bench, page=PAGE, turns=bench.pick(4, 1), rounds=bench.pick(15, 4))
 
 
 async def _one_by_one(bench: Bench, *, page: int, turns: int, rounds: int) -> list[Row]:

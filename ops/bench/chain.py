@@ -22,7 +22,7 @@ from .sample import Writer, remembered
 
 async def chain(bench: Bench) -> list[Row]:
     """Append with and without the chain, and verifying it."""
-    number, rounds = bench.pick(6_400, 1_280), bench.pick(9, 3)
+    number, rounds = bench.pick(6_400, 640), bench.pick(9, 3)
     async with AsyncExitStack() as stack:
         chained_url = await stack.enter_async_context(bench.servers.database())
         bare_url = await stack.enter_async_context(bench.servers.database())
@@ -47,7 +47,7 @@ async def chain(bench: Bench) -> list[Row]:
         flush = bench.servers.flush_ms()
         bench.say("verifying")
         shared = await _verify(chained_url)
-        await load(chained, writer, bench.pick(20_000, 5_000))
+        await load(chained, writer, bench.pick(20_000, 2_000))
         whole = await _verify(chained_url)
         paged = (whole[0] - shared[0], whole[1] - shared[1])
     return [

@@ -1,13 +1,14 @@
 """Every measure there is, in the order they run and are shown."""
 
 from ...domain.errors import InvalidInput
-from . import append, as_of, chain, latency, sealed, search, views
+from . import append, as_of, chain, latency, quotas, sealed, search, views
 from .bench import Measure
 
 MEASURES: tuple[Measure, ...] = (
     Measure("append-64", "append, 64 callers at once", append.many_callers),
     Measure("append-one", "append, one caller", append.one_caller),
     Measure("append-pages", "append, pages of 500 events", append.pages),
+    Measure("quotas", "append, with quotas and without", quotas.costs),
     Measure("catch-up", "live memory catches up with the log", views.catch_up),
     Measure("rebuild", "live memory is built anew", views.rebuild),
     Measure("as-of", "search of the past", as_of.as_of),

@@ -46,7 +46,7 @@ def unsealed() -> Generator[None]:
 
 async def costs(bench: Bench) -> list[Row]:
     """Append in pages, reading in pages with no key at hand, and live memory built anew."""
-    pages, events, rounds = bench.pick(20, 4), bench.pick(20_000, 3_000), bench.pick(5, 3)
+    pages, events, rounds = bench.pick(20, 1), bench.pick(20_000, 1_000), bench.pick(5, 2)
     async with AsyncExitStack() as stack:
         sealed = await stack.enter_async_context(bench.servers.engine(NoVectors()))
         bare = await stack.enter_async_context(bench.servers.engine(NoVectors()))
