@@ -659,6 +659,17 @@ RIGHT: dict[str, dict[str, Any]] = {
     "drop_parked": {"id": "message-1", "reason": "ticket-1"},
     "verify_log": {},
     "compare": {"name": "review_queue"},
+    "import_memory": {"content": "c"},
+    "preview_erasure": {},
+    "erase": {"erasure_id": SOURCE, "reason": "ticket-1"},
+    "erasure": {"erasure_id": SOURCE},
+    "erasures": {},
+    "retry_erasure": {"erasure_id": SOURCE},
+    "check_certificate": {"document": {}},
+    "export_archive": {"path": "no folder/archive.jsonl"},
+    "import_archive": {"path": "no archive"},
+    "import_foreign": {"source": "mem0", "path": "no file"},
+    "rotate_tenant_keys": {},
 }
 
 
@@ -666,7 +677,7 @@ def door_arguments() -> Iterator[tuple[str, str]]:
     for name, method in inspect.getmembers(AsyncMemory, inspect.iscoroutinefunction):
         for parameter in inspect.signature(method).parameters.values():
             is_keywords = parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
-            if not name.startswith("_") and parameter.name not in ("self", "report") and not is_keywords:
+            if not name.startswith("_") and parameter.name not in ("self", "report", "step") and not is_keywords:
                 yield name, parameter.name
 
 

@@ -417,6 +417,8 @@ class Told:
 class Remembering:
     """An embedder that embeds each of the few texts once."""
 
+    quick = True
+
     def __init__(self, embedder: Any) -> None:
         self.model, self.dimensions = embedder.model, embedder.dimensions
         self._embedder = embedder

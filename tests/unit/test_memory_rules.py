@@ -329,14 +329,17 @@ def test_moving_touches_filing_freshness_and_state_version_and_nothing_else():
     [event] = decide_move(before, parse(c.Move, {"memory_id": ONE, "scope": "work", "no_project": True}), None)
     at = T0 + timedelta(days=2)
     after = evolve(before, event, stream=ONE, version=2, recorded_at=at)
-    assert after == before._replace(version=2, state_version=2, scope="work", project=None, fresh_at=at)
+    assert after == before._replace(
+        version=2, state_version=2, scope="work", project=None, fresh_at=at, changed_at=at
+    )
 
 
 def test_reaffirming_moves_freshness_and_nothing_else():
     before = given_events().state
     [event] = REAFFIRM(before)
     at = T0 + timedelta(days=2)
-    assert evolve(before, event, stream=ONE, version=2, recorded_at=at) == before._replace(version=2, fresh_at=at)
+    after = evolve(before, event, stream=ONE, version=2, recorded_at=at)
+    assert after == before._replace(version=2, fresh_at=at, changed_at=at)
 
 
 @pytest.mark.parametrize("ending", [SUPERSEDED, ARCHIVED, SUPPRESSED, REFUTED, QUARANTINED])
@@ -644,7 +647,7 @@ def test_nothing_is_written_about_an_erased_memory(name):
 @REPEATABLE
 @given(st.data())
 def test_evolve_takes_every_event_there_is(data: st.DataObject):
-    """An event of another kind, or of a later version, moves the stream version and nothing else."""
+    """An event of another kind, or of a later version, moves the stream version and when it changed, and nothing else."""
     name = data.draw(st.sampled_from(e.event_names()))
     cls = e.event_class(name)
     assert cls is not None
@@ -654,7 +657,7 @@ def test_evolve_takes_every_event_there_is(data: st.DataObject):
     if name == "memory.remembered":
         assert (after.state_version, after.version) == (1, state.version + 1)
     elif not name.startswith("memory."):
-        assert after == state._replace(version=state.version + 1)
+        assert after == state._replace(version=state.version + 1, changed_at=T0)
     else:
         assert after.id == ONE and after.version == state.version + 1
 

@@ -33,7 +33,7 @@ async def test_a_disk_full_under_a_writer_is_a_clear_error_and_costs_nothing_tha
         async def write(number: int) -> None:
             text = f"This is write number {number}. " + "filling " * 20_000
             given = {"topic": f"write {number}", "content": text}
-            written = await commands.import_memory(memory.caller, given, Retry(f"key {number}"))
+            written = await commands.import_memory(await memory.caller(), given, Retry(f"key {number}"))
             acknowledged[number] = str(written.memory.id)
 
         async def goes_on(number: int) -> bool:
