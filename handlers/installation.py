@@ -28,6 +28,7 @@ class AsyncInstallation:
 
     def __init__(self, engine: Engine, whose: Caller | Credential, broker: BrokerSettings | None) -> None:
         self.engine = engine
+        self.broker = broker
         self._whose = whose
         self._replaying = Replaying(engine)
         self._parked = Parked(engine, broker)

@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from ..domain.errors import NotFound
 from ..projections.rebuild import drop_retired
 from ..projections.runner import ProjectionRunner
+from ..streams.acknowledgments import QUEUE
 from ..streams.broker import BrokerSettings
 from ..streams.consumers import Consumers
 from ..streams.ending import end
@@ -28,6 +29,7 @@ from ..streams.subscriptions import (
 from ..streams.tasks import TaskPublisher
 from ..streams.topology import Durable
 from .engine import Engine
+from .erasure.acknowledgments import Acknowledgments
 from .erasure.erasures import Erasures
 from .forgetting.judge_worker import JudgeWorker
 from .forgetting.pass_manager import PassManager
@@ -83,8 +85,8 @@ class Workers:
         if self._broker is not None and "relay" in self._roles:
             self._relay = Relay(self._engine.database, self._engine.tail, self._broker)
             await self._relay.open()
-        if self._broker is not None and self._settings is not None:
-            await self._open_passes(self._broker, self._settings)
+        if self._broker is not None:
+            await self._open_consumers(self._broker)
 
     async def close(self) -> None:
         """Let running handlers finish, then stop."""
@@ -97,7 +99,17 @@ class Workers:
         if self._publisher is not None:
             await self._publisher.close()
 
-    async def _open_passes(self, broker: BrokerSettings, settings: PassSettings) -> None:
+    async def _open_consumers(self, broker: BrokerSettings) -> None:
+        subscriptions: list[Subscription] = []
+        if "erasures" in self._roles:
+            subscriptions.append(_acknowledgments(Acknowledgments(self._engine, broker).handle))
+        if self._settings is not None:
+            subscriptions += self._passes(broker, self._settings)
+        if subscriptions:
+            self._consumers = Consumers(broker, self._engine.log.decode)
+            await self._consumers.open(subscriptions, patient=True)
+
+    def _passes(self, broker: BrokerSettings, settings: PassSettings) -> list[Subscription]:
         subscriptions: list[Subscription] = []
         if "passes" in self._roles:
             self._publisher = TaskPublisher(broker)
@@ -109,9 +121,7 @@ class Workers:
             subscriptions.append(_tasks(settings.judge.identity, worker.handle, self._judge_concurrency))
         if "schedule" in self._roles and settings.enabled:
             self._spawn(_repeat(SCHEDULE_SECONDS, self._request_due), "schedule")
-        if subscriptions:
-            self._consumers = Consumers(broker, self._engine.log.decode)
-            await self._consumers.open(subscriptions, patient=True)
+        return subscriptions
 
     async def _fill_vectors(self) -> None:
         while await self._engine.live_memory.fill_vectors(self._engine.database):
@@ -154,6 +164,10 @@ def _tasks(judge: str, handle: TaskHandler, concurrency: int) -> TaskSubscriptio
     return TaskSubscription(task_queue(judge), handle, policy=JUDGE_POLICY, concurrency=concurrency)
 
 
+def _acknowledgments(handle: TaskHandler) -> TaskSubscription:
+    return TaskSubscription(QUEUE, handle)
+
+
 def durables_of_roles(broker: BrokerSettings, roles: Collection[str], judge: str) -> list[Durable]:
     """What roles consume by, with the judge of this identity; for comparing with what the broker has."""
 
@@ -165,6 +179,8 @@ def durables_of_roles(broker: BrokerSettings, roles: Collection[str], judge: str
         subscriptions += [_requests(unused), _verdicts(unused)]
     if "judge" in roles:
         subscriptions.append(_tasks(judge, unused, 1))
+    if "erasures" in roles:
+        subscriptions.append(_acknowledgments(unused))
     return [one for subscription in subscriptions for one in durables_of(subscription, broker)]
 
 

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from .handling import RetryLater as RetryLater
     from .handling import RetryPolicy as RetryPolicy
     from .payloads import RecordedEvent as RecordedEvent
+    from .subscriber_kit import Erased as Erased
     from .subscriber_kit import subscribe as subscribe
 
 _EXPORTS = {
     "BrokerSettings": ".broker",
+    "Erased": ".subscriber_kit",
     "Park": ".handling",
     "RecordedEvent": ".payloads",
     "Reject": ".handling",
@@ -25,7 +27,7 @@ _EXPORTS = {
     "subscribe": ".subscriber_kit",
 }
 
-__all__ = ["BrokerSettings", "Park", "RecordedEvent", "Reject", "RetryLater", "RetryPolicy", "subscribe"]
+__all__ = ["BrokerSettings", "Erased", "Park", "RecordedEvent", "Reject", "RetryLater", "RetryPolicy", "subscribe"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,10 +10,14 @@ import asyncio
 import fnmatch
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
 
 import nats.js.errors
 from nats.js import JetStreamContext
 
+from ..domain.events import ErasurePerformed
+from .acknowledgments import acknowledge
 from .broker import BrokerSettings, close, connect, jetstream, translated
 from .closed import decode_closed
 from .consumers import Consumers
@@ -22,9 +26,29 @@ from .leadership import RETRY_SECONDS, Leadership
 from .log import Log
 from .payloads import RecordedEvent
 from .stored_messages import delete_message, next_message, position_at
-from .subscriptions import EventSubscription
+from .subscriptions import EventSubscription, durables_of
+from .tasks import TaskPublisher
+from .topology import Topology
 
 Apply = Callable[[RecordedEvent], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What was erased and must go from a subscriber's copies as well. Large erasures come in several of these."""
+
+    erasure: UUID
+    tenant: UUID
+    position: int
+    """Of the event that says so, to be stored as the position of any other event."""
+    memories: tuple[UUID, ...]
+    names: tuple[UUID, ...]
+    """Opaque ids of people and projects whose names are gone."""
+    everything: bool
+    """Whether all of the tenant is."""
+
+
+Erase = Callable[[Erased], Awaitable[None]]
 POLICY = RetryPolicy(ack_wait=5.0)
 """What holds unless a subscriber says otherwise. One killed at work holds up its successor for that long."""
 _PAGE = 500
@@ -40,6 +64,7 @@ async def subscribe(
     position: Callable[[], int],
     log: Log | None = None,
     policy: RetryPolicy | None = None,
+    erased: Erase | None = None,
 ) -> None:
     """Apply events of these names (``proposal.*`` and ``*`` are allowed), until cancelled.
 
@@ -52,6 +77,9 @@ async def subscribe(
     With ``log`` sealed text is opened and what the broker no longer holds is read from the log; without, sealed
     fields are None, and events that are missing are told in a warning.
 
+    ``erased`` erases the subscriber's own copies of what was erased; once it returned for all of an erasure, that
+    is acknowledged, which puts it on record. It may be called again for the same, also below the position.
+
     Raises `Unavailable` when the broker does not answer at first.
     """
 
@@ -59,6 +87,72 @@ async def subscribe(
         if event.position > position():
             await apply(event)
 
+    async with TaskPublisher(settings) as publisher:
+        if erased is None:
+            names, first, again = tuple(events), once, apply
+        else:
+            names = tuple(events) if _wanted(ErasurePerformed.NAME, events) else (*events, ErasurePerformed.NAME)
+            hook = _Erasing(name, events, erased, publisher)
+            first, again = hook.before(once), hook.before(apply)
+        subscription = EventSubscription(
+            name,
+            names,
+            first,
+            policy=policy or POLICY,
+            again=again,
+            # One delivery open at a time in all processes: that is what keeps the order.
+            max_ack_pending=1,
+            unknown="deliver",
+        )
+        await _run(settings, subscription, position, log)
+
+
+class _Erasing:
+    """Lets a subscriber erase, and says that it has."""
+
+    def __init__(self, consumer: str, events: Sequence[str], erased: Erase, publisher: TaskPublisher) -> None:
+        self._consumer = consumer
+        self._events = events
+        self._erased = erased
+        self._publisher = publisher
+
+    def before(self, apply: Apply) -> Apply:
+        """Whatever the position: what was erased but not acknowledged comes again, and erasing twice does no harm.
+
+        The subscriber's own look at the event comes first, since erasing moves the position beyond it.
+        """
+
+        async def handle(event: RecordedEvent) -> None:
+            if _wanted(event.name, self._events):
+                await apply(event)
+            if isinstance(event.event, ErasurePerformed):
+                await self._erase(event, event.event)
+
+        return handle
+
+    async def _erase(self, event: RecordedEvent, performed: ErasurePerformed) -> None:
+        await self._erased(
+            Erased(
+                event.stream,
+                event.tenant,
+                event.position,
+                performed.memories,
+                performed.names,
+                performed.tenant_key,
+            )
+        )
+        if performed.final:
+            await acknowledge(self._publisher, self._consumer, event)
+
+
+def _wanted(event: str, names: Sequence[str]) -> bool:
+    return any(fnmatch.fnmatchcase(event, name) for name in names)
+
+
+async def _run(
+    settings: BrokerSettings, subscription: EventSubscription, position: Callable[[], int], log: Log | None
+) -> None:
+    name = subscription.name
     client = await connect(settings, name="subscribe", reconnect=False)
     try:
         with translated():
@@ -68,12 +162,14 @@ async def subscribe(
             # Asked for last: another process of this name may be applying and acknowledging events meanwhile.
             if done > (held := position()):
                 await _begin_anew(js, settings, name, held)
+        # Whoever erases while it still reads from the log has to be known, or its acknowledgment is nobody's.
+        await Topology(settings, durables_of(subscription, settings)).ensure(client)
     finally:
         await close(client)
     if log is not None:
         duty = log.leadership(f"subscriber {settings.prefix} {name}")
         try:
-            await _catch_up(log, duty, events, once, position, oldest)
+            await _catch_up(log, duty, subscription, position, oldest)
         finally:
             await duty.release()
     elif position() < oldest - 1:
@@ -86,16 +182,6 @@ async def subscribe(
             oldest,
         )
     consumers = Consumers(settings, decode_closed if log is None else log.decode)
-    # One delivery open at a time in all processes: that is what keeps the order.
-    subscription = EventSubscription(
-        name,
-        tuple(events),
-        once,
-        policy=policy or POLICY,
-        again=apply,
-        max_ack_pending=1,
-        unknown="deliver",
-    )
     try:
         await consumers.open([subscription])
         await asyncio.Event().wait()
@@ -104,7 +190,7 @@ async def subscribe(
 
 
 async def _catch_up(
-    log: Log, duty: Leadership, names: Sequence[str], apply: Apply, position: Callable[[], int], oldest: int
+    log: Log, duty: Leadership, subscription: EventSubscription, position: Callable[[], int], oldest: int
 ) -> None:
     """Apply from the log what is older than the broker's oldest event, in one process at a time."""
     after = position()
@@ -116,8 +202,8 @@ async def _catch_up(
         for event in page:
             # What was moved in is history, not news: the broker never carried it either (ADR 9).
             news = event.envelope.origin is None
-            if news and any(fnmatch.fnmatchcase(event.name, name) for name in names):
-                await apply(event)
+            if news and _wanted(event.name, subscription.names):
+                await subscription.handler(event)
         after = page[-1].position if page else oldest
 
 

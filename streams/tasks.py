@@ -71,12 +71,14 @@ class TaskPublisher:
                 f"the broker did not take the task within {self._patience:g} seconds; is NATS running?"
             ) from None
 
-    async def waiting(self) -> int:
-        """Tasks of all queues that are on the broker and not done. Raises `Unavailable`."""
+    async def waiting(self, queue: str) -> int:
+        """Tasks of a queue that are on the broker and not done. Raises `Unavailable`."""
+        subject = self._settings.task_subject(queue)
         client = await self._connected()
         with translated():
-            info = await jetstream(client, self._settings).stream_info(self._settings.stream("tasks"))
-        return info.state.messages
+            js = jetstream(client, self._settings)
+            info = await js.stream_info(self._settings.stream("tasks"), subjects_filter=subject)
+        return (info.state.subjects or {}).get(subject, 0)
 
     async def _publish(self, subject: str, payload: bytes, headers: dict[str, str]) -> bool:
         client = await self._connected()

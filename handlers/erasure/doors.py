@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
 from ...domain.events import Derived, ReEntry
+from ...streams.broker import BrokerSettings
 from ..arguments import AnyId
 from ..caller import Caller
 from ..engine import Engine
@@ -27,6 +28,7 @@ class AsyncErasureDoor:
     """Looking at what an erasure would reach, doing it, and proving it."""
 
     engine: Engine
+    broker: BrokerSettings | None
     position: int
 
     async def caller(self) -> Caller:
@@ -59,8 +61,10 @@ class AsyncErasureDoor:
         )
 
     async def erasure(self, erasure_id: AnyId) -> ErasureView:
-        """One erasure as it stands, with its certificate."""
-        return await Erasures(self.engine).show(await self.caller(), {"erasure_id": erasure_id})
+        """One erasure as it stands: its certificate, which subscribers acknowledged it, and which are late."""
+        return await Erasures(self.engine, broker=self.broker).show(
+            await self.caller(), {"erasure_id": erasure_id}
+        )
 
     async def erasures(
         self, *, unfinished: bool = False, limit: int = 25, cursor: str | None = None

@@ -10,9 +10,10 @@ from pydantic import Field, model_validator
 from ...domain import erasure as rules
 from ...domain import events as e
 from ...domain.erasure import Erasure
-from ...domain.errors import Conflict, InvalidInput, NotFound
+from ...domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from ...domain.fields import Id, Input, Name, Scope, parse
 from ...projections.erasing import Gone
+from ...streams.broker import BrokerSettings
 from ...streams.erasure_ledger import Entry
 from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, NewEvent, Unit
@@ -20,11 +21,12 @@ from ...streams.payloads import Envelope, RecordedEvent
 from ...streams.signing import check, digest
 from ..caller import Caller
 from ..engine import Engine
+from .acknowledgments import late
 from .certificates import statement
 from .places import Erasing
 from .saga import ERASURE, OPEN, Saga
 from .targets import LEFT_SHOWN, Asked
-from .views import CertificateCheck, ErasurePage, ErasurePreview, ErasureView
+from .views import Acknowledged, CertificateCheck, ErasurePage, ErasurePreview, ErasureView
 
 _IDS_AT_ONCE = 10_000
 _LOG = logging.getLogger(__name__)
@@ -74,8 +76,10 @@ class ErasuresQuery(Input):
 class Erasures:
     """Erasures of one caller's tenant."""
 
-    def __init__(self, engine: Engine, saga: Saga | None = None) -> None:
+    def __init__(self, engine: Engine, saga: Saga | None = None, *, broker: BrokerSettings | None = None) -> None:
+        """With ``broker`` `show` also tells which subscribers are late."""
         self._engine = engine
+        self._broker = broker
         self._saga = saga or Saga(engine)
 
     async def preview(self, caller: Caller, arguments: Mapping[str, Any]) -> ErasurePreview:
@@ -138,7 +142,7 @@ class Erasures:
             claims = [Claim(OPEN, state.id.bytes, None, state.id)]
             await self._append(caller, state.id, state.version, events, claims, policy)
         await self._saga.carry_on(caller.tenant, state.id)
-        return await self.show(caller, {"erasure_id": state.id})
+        return self._view(caller.tenant, *await self._saga.load(caller.tenant, state.id))
 
     async def retry(self, caller: Caller, arguments: Mapping[str, Any]) -> ErasureView:
         """Look again at an erasure that is not verified yet, at once."""
@@ -148,13 +152,20 @@ class Erasures:
         if state.phase == "previewed":
             raise Conflict("nobody asked for this erasure yet; it was only previewed", erasure_id=state.id)
         await self._saga.carry_on(caller.tenant, state.id)
-        return await self.show(caller, {"erasure_id": state.id})
+        return self._view(caller.tenant, *await self._saga.load(caller.tenant, state.id))
 
     async def show(self, caller: Caller, arguments: Mapping[str, Any]) -> ErasureView:
-        """One erasure, with its certificate once it is verified."""
+        """One erasure, with its certificate once it is verified, who acknowledged it, and who is late."""
         caller.require("memory:erase")
         query = parse(ErasureQuery, arguments)
-        return self._view(caller.tenant, *await self._saga.load(caller.tenant, query.erasure_id))
+        view = self._view(caller.tenant, *await self._saga.load(caller.tenant, query.erasure_id))
+        if self._broker is None or view.performed_at is None:
+            return view
+        try:
+            names = await late(self._broker, [one.consumer for one in view.acknowledged])
+        except Unavailable:
+            return view
+        return view.model_copy(update={"late": tuple(names[:LEFT_SHOWN]), "late_count": len(names)})
 
     async def list(self, caller: Caller, arguments: Mapping[str, Any]) -> ErasurePage:
         """A page of erasures, newest first."""
@@ -173,15 +184,6 @@ class Erasures:
         return ErasurePage(
             erasures=tuple(views), next_cursor=shown[-1].hex if len(ids) > query.limit and shown else None
         )
-
-    async def acknowledge(self, caller: Caller, erasure: UUID, consumer: str) -> None:
-        """Put on record that a subscriber erased its copies; a second time changes nothing."""
-        for _ in range(10):
-            state, _ = await self._saga.load(caller.tenant, erasure)
-            events = rules.decide_acknowledge(state, consumer)
-            if not events or await self._append(caller, erasure, state.version, events, (), None):
-                return
-        raise Conflict("the erasure keeps moving; acknowledge it again", erasure_id=erasure)
 
     async def check_certificate(self, caller: Caller, document: Mapping[str, Any]) -> CertificateCheck:
         """Hold a certificate against the system of now: its signature, the log, and every place once more."""
@@ -326,7 +328,7 @@ class Erasures:
             places=verified.places if verified and state.phase == "verified" else (),
             remaining=dict(state.remaining),
             providers=performed.providers if performed else (),
-            acknowledged=tuple(name for name, _ in state.acknowledged),
+            acknowledged=tuple(Acknowledged(consumer=name, at=at) for name, at in state.acknowledged),
             certificate=document,
         )
 

@@ -124,7 +124,7 @@ OUT_OF_REACH: tuple[OutOfReach, ...] = (
     OutOfReach(
         "subscribers",
         "they keep read models of their own",
-        "the certificate lists who acknowledged and who did not",
+        "`lethelog erase show` lists who acknowledged when, and who has not yet",
     ),
     OutOfReach(
         "broker",

@@ -28,6 +28,7 @@ from ...projections.erasing import Gone, erase_clear_texts
 from ...streams.database import Connection
 from ...streams.erasure_ledger import Entry
 from ...streams.folding import fold_stream
+from ...streams.leadership import Leadership
 from ...streams.log import Appended, Claim, NewEvent, Unit
 from ...streams.payloads import Actor, Envelope, RecordedEvent
 from ...streams.recollection import keep_out
@@ -84,6 +85,10 @@ class Saga:
         """How places are looked at."""
         return self._looking
 
+    def duty(self, erasure: UUID) -> Leadership:
+        """The right to write to a requested erasure."""
+        return self._engine.log.leadership(f"erasure:{erasure}")
+
     async def load(self, tenant: UUID, erasure: UUID) -> tuple[Erasure, list[RecordedEvent]]:
         """An erasure with its events. Raises `NotFound` and `WrongKind`."""
         recorded = await self._engine.log.read_stream(tenant, erasure)
@@ -104,7 +109,7 @@ class Saga:
             return await self._carry_on(tenant, erasure)
 
     async def _carry_on(self, tenant: UUID, erasure: UUID) -> Erasure:
-        duty = self._engine.log.leadership(f"erasure:{erasure}")
+        duty = self.duty(erasure)
         for _ in range(ATTEMPTS):
             if await duty.acquire():
                 break

@@ -28,6 +28,13 @@ class ErasurePreview(View):
     position: int
 
 
+class Acknowledged(View):
+    """A subscriber, and when it was on record that it erased its copies."""
+
+    consumer: str
+    at: datetime
+
+
 class ErasureView(View):
     """One erasure as it stands."""
 
@@ -50,8 +57,12 @@ class ErasureView(View):
     remaining: dict[str, str] = Field(default_factory=dict[str, str])
     """Places that are not clean yet, and why."""
     providers: tuple[ProviderCall, ...] = ()
-    acknowledged: tuple[str, ...] = ()
-    """Subscribers that said they erased their copies."""
+    acknowledged: tuple[Acknowledged, ...] = ()
+    """Subscribers that said they erased their copies, in that order."""
+    late: tuple[str, ...] | None = None
+    """Subscribers there are on the broker now that have not said so, the first hundred; None where nobody looked:
+    before it is performed, in lists, and where the broker does not answer."""
+    late_count: int = 0
     certificate: dict[str, Any] | None = None
     """The signed certificate, once it is verified; write it to a file for ``lethelog erase verify``."""
 

@@ -87,7 +87,7 @@ class PassManager:
 
     async def _take_up(self, tenant: UUID, state: PassState) -> None:
         """Go on with a pass that stands still; its tasks are sent again only when none is left on the broker."""
-        if state.phase == "dispatched" and await self._tasks.waiting():
+        if state.phase == "dispatched" and await self._tasks.waiting(task_queue(state.judge)):
             return
         await self.resume(tenant, state)
 

@@ -134,7 +134,7 @@ def show(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one.")] = False,
     json_only: Json = False,
 ) -> None:
-    """Show how an erasure stands: its places, what remains, and who acknowledged."""
+    """Show how an erasure stands: its places, what remains, which subscribers acknowledged and which are late."""
     session = Session.of(context, json_only)
     with session.open() as opened:
         found = opened.erasure(erasure)
@@ -243,7 +243,10 @@ def _details(one: "ErasureView") -> list[Text]:
     if one.left_count:
         lines.append(Text(f"  {one.left_count} memories that follow from these stay, to be looked at", "yellow"))
     lines += [Text(f"  {call.provider} received text {call.calls} times", "yellow") for call in one.providers]
-    lines += [Text(f"  acknowledged by {consumer}") for consumer in one.acknowledged]
+    lines += [Text(f"  acknowledged by {said.consumer}, {moment(said.at)}") for said in one.acknowledged]
+    lines += [Text(f"  not yet acknowledged by {consumer}", "yellow") for consumer in one.late or ()]
+    if one.late_count > len(one.late or ()):
+        lines.append(Text(f"  … and {one.late_count} late ones in all", "yellow"))
     return lines
 
 

@@ -34,6 +34,7 @@ from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor, RecordedEvent
 from lethelog.streams.reader import LogTail
 from lethelog.streams.relay import Relay
+from lethelog.streams.subscriber_kit import Erased, subscribe
 from lethelog.streams.subscriptions import EventSubscription, TaskSubscription
 
 
@@ -182,6 +183,31 @@ async def consume(given: dict[str, Any]) -> None:
     await asyncio.Event().wait()
 
 
+async def subscriber(given: dict[str, Any]) -> None:
+    """A subscriber whose read model holds everything up to a position; tells what it is to erase.
+
+    With ``hangs`` it erases and never comes to saying so.
+    """
+
+    async def apply(event: RecordedEvent) -> None:
+        tell(applied=event.position)
+
+    async def erase(erased: Erased) -> None:
+        tell(erasure=erased.erasure, memories=erased.memories)
+        if given["hangs"]:
+            await asyncio.Event().wait()
+
+    await subscribe(
+        BrokerSettings(given["broker_url"], given["prefix"]),
+        given["durable"],
+        ["memory.*"],
+        apply,
+        position=lambda: given["position"],
+        policy=RetryPolicy(ack_wait=1),
+        erased=erase,
+    )
+
+
 async def _tell_when(running: "asyncio.Future[Any]", leads: Any) -> None:
     tell(ready=True)
     while not running.done():
@@ -194,7 +220,19 @@ async def _tell_when(running: "asyncio.Future[Any]", leads: Any) -> None:
 
 JOBS = {
     job.__name__: job
-    for job in (write, remember_alike, revise, project, rebuild, compare, replay, relay, consume, judge)
+    for job in (
+        write,
+        remember_alike,
+        revise,
+        project,
+        rebuild,
+        compare,
+        replay,
+        relay,
+        consume,
+        judge,
+        subscriber,
+    )
 }
 
 try:

@@ -63,7 +63,7 @@ class Collected:
         self.tasks.setdefault(msg_id, Task(queue, msg_id, dict(body), 1))
         return new
 
-    async def waiting(self) -> int:
+    async def waiting(self, queue: str) -> int:
         return 0
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from lethelog.domain import events as e
+from lethelog.streams.acknowledgments import QUEUE
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.handling import RetryPolicy
 from lethelog.streams.leadership import Leadership
@@ -17,6 +18,7 @@ from lethelog.streams.log import Log, NewEvent, Unit
 from lethelog.streams.parking_place import ParkingPlace
 from lethelog.streams.relay import Relay
 from lethelog.streams.subscriber_kit import subscribe
+from lethelog.streams.tasks import TaskPublisher
 from nats.js import JetStreamContext
 
 from .broker_fixtures import SECRET, TENANT, append, connected, envelope, eventually
@@ -408,5 +410,21 @@ async def test_the_example_starts_from_position_0_resumes_after_it_is_killed_and
         await eventually(lambda: kept(file) == expected, "it is built anew, whatever was in it")
 
 
+async def test_the_example_erases_its_copies_and_keeps_none_of_what_was_erased_when_it_is_rebuilt(
+    log, broker, carried, tmp_path
+):
+    file = tmp_path / "proposals.sqlite"
+    gone, stays = await stage(log, "archive"), await stage(log, "archive")
+    async with example(broker, file):
+        await eventually(lambda: len(kept(file)) == 2, "both proposals are kept")
+        await append_event(log, uuid4(), e.ErasurePerformed(memories=(gone,), because="request"))
+        await eventually(lambda: kept(file) == [(str(stays), "archive")], "the one that was erased is gone")
+    async with TaskPublisher(broker) as tasks:
+        assert await tasks.waiting(QUEUE) == 1, "it acknowledged"
+    async with example(broker, file, "--rebuild") as process:
+        lines = [await process.stdout.readline() for _ in range(3)]
+    assert lines[2] == b"1 memories erased\n" and kept(file) == [(str(stays), "archive")]
+
+
 def test_the_example_is_short():
-    assert len(EXAMPLE.read_text().splitlines()) < 40
+    assert len(EXAMPLE.read_text().splitlines()) < 60
