@@ -1,10 +1,13 @@
 """Keyword arguments of the Python doors, as types an editor can complete."""
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Literal, TypedDict
 from uuid import UUID
 
+from ..domain.errors import InvalidInput
 from ..domain.fields import Edge, MemoryType, Producer, Trust
 from .reading import StatusChoice
 
@@ -152,3 +155,14 @@ def topic_of(content: object) -> str:
     if not first:
         return "untitled"
     return first if len(first) <= 80 else first[:79].rstrip() + "…"
+
+
+def path_of(path: object) -> Path:
+    """The path of a file that a caller names. Raises `InvalidInput` for what can be none."""
+    try:
+        # What no file system takes is found now, and not by whoever opens it.
+        if isinstance(path, str | Path) and b"\x00" not in os.fsencode(path):
+            return Path(path)
+    except UnicodeError:
+        pass
+    raise InvalidInput("path", "must be the path of a file, as text or a pathlib.Path")

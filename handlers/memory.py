@@ -29,6 +29,7 @@ from .arguments import (
     ReviseFields,
     TailFields,
     TimeFields,
+    path_of,
     topic_of,
 )
 from .caller import Caller
@@ -273,7 +274,7 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor):
         is on record. The file appears once it is whole; broken off, nothing is left.
         """
         written, position = await self._exporting.export(
-            await self.caller(), Path(path), chosen, report, overwrite=overwrite
+            await self.caller(), path_of(path), chosen, report, overwrite=overwrite
         )
         self.position = max(self.position, position)
         return written
@@ -285,7 +286,7 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor):
 
         ``dry_run`` tells what would come, item by item, and changes nothing.
         """
-        result = await self._importing.import_archive(await self.caller(), Path(path), report, dry_run=dry_run)
+        result = await self._importing.import_archive(await self.caller(), path_of(path), report, dry_run=dry_run)
         self.position = max(self.position, result.position)
         return result
 
@@ -296,7 +297,7 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor):
 
         Everything comes in as the words of an importer; what has no place here is listed.
         """
-        result = await self._foreign.take_over(await self.caller(), source, Path(path), report, dry_run=dry_run)
+        result = await self._foreign.take_over(await self.caller(), source, path_of(path), report, dry_run=dry_run)
         self.position = max(self.position, result.position)
         return result
 

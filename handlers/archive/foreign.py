@@ -84,8 +84,8 @@ class TakingOver:
     ) -> ForeignResult:
         """Take over a file. Raises `InvalidInput` for a format that is not known and a file that is not of it."""
         caller.require("memory:import")
-        if source not in _READ:
-            raise InvalidInput("from", f"must be one of {', '.join(_READ)}")
+        if source not in tuple(_READ):
+            raise InvalidInput("source", f"must be one of {', '.join(_READ)}")
         said = await asyncio.to_thread(_READ[source], path)
         digest = await asyncio.to_thread(_digest, path)
         importer = caller

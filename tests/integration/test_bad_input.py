@@ -709,7 +709,8 @@ async def test_a_wrong_argument_of_the_python_door_is_an_error_of_ours(world):
     arguments = list(door_arguments())
     assert len(arguments) > 50
     await world.engine.tenants.set_judgment(world.caller.tenant, True, world.caller.actor)
-    assert await wrongly_answered(world, arguments) == []
+    found = await wrongly_answered(world, arguments)
+    assert found == [], "\n".join(found)
 
 
 @pytest.mark.parametrize("content", ["", "   ", "a\x00b", "\ud800", 7, None])

@@ -110,5 +110,5 @@ async def test_the_memory_file_of_mcp_s_reference_server_comes_in_one_memory_per
 async def test_a_file_of_another_kind_is_refused(world, tmp_path, source, text):
     file = tmp_path / "file"
     file.write_text(text)
-    with pytest.raises(InvalidInput, match=r"^(file|from):"):
+    with pytest.raises(InvalidInput, match=r"^(file|source):"):
         await take(world, source, file)
