@@ -44,7 +44,7 @@ def test_where_nothing_was_ever_started_status_and_doctor_say_so_and_start_nothi
 def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_everything(own):
     up = own.json("up")
     assert up["servers"]["running"] and up["servers"]["held"]
-    assert set(up["worker"]["roles"]) == {"views", "relay", "passes", "judge", "schedule"}
+    assert set(up["worker"]["roles"]) == {"views", "relay", "passes", "judge", "schedule", "erasures"}
     assert own.json("up")["worker"]["pid"] == up["worker"]["pid"]
 
     one = own.remember("Deploys go to Hetzner")

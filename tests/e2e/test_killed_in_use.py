@@ -83,6 +83,7 @@ async def on_the_stream(own: Cli) -> list[int]:
 
 def test_after_worker_database_and_broker_were_killed_everything_is_there_once_and_doctor_says_so(own: Cli):
     up = own.json("up")
+    own.made()
     told = asyncio.run(write_through_everything(own, up["worker"]["pid"]))
     until(lambda: own.json("status")["worker"] is None, "the dead worker is noticed")
     own.json("up")

@@ -112,7 +112,6 @@ def test_servers_of_ones_own_are_used_by_the_same_code_and_nothing_else_is_start
             "LETHELOG_BROKER_URL": servers.broker_url,
             "LETHELOG_MASTER_KEY_FILE": str(folder / "secrets" / "master.key"),
             "LETHELOG_DATA_DIR": str(elsewhere),
-            "LETHELOG_TENANT": "g",
         }
         program = (
             "from lethelog import Memory\n"
@@ -125,7 +124,7 @@ def test_servers_of_ones_own_are_used_by_the_same_code_and_nothing_else_is_start
             [sys.executable, "-c", program], env=os.environ | settings, capture_output=True, text=True, timeout=120
         )
         assert ran.stdout.split() == ["1", "completed"], ran.stderr
-        assert not elsewhere.exists()
+        assert [one.name for one in elsewhere.iterdir()] == ["secrets"], "no servers, only what signs"
 
 
 def test_a_killed_postgres_and_a_killed_broker_come_back_and_nothing_acknowledged_is_missing(folder: Path):

@@ -138,6 +138,7 @@ async def doors(world) -> list[Door]:
         (commands.remember, c.Remember, said),
         (commands.import_memory, c.RememberImported, said),
         (commands.revise, c.Revise, {**about, "content": "c2"}),
+        (commands.revise_imported, c.ReviseImported, {**about, "content": "c2"}),
         (commands.move, c.Move, {**about, "scope": "work"}),
         (commands.reaffirm, c.Reaffirm, about),
         (commands.archive, c.Archive, about),
