@@ -175,6 +175,7 @@ def verify(
     answer: dict[str, Any] = {
         "signature": "valid",
         "signed_by": fingerprint(signed.public_key),
+        "key_checked": public_key is not None or live,
         "public_key": document["public_key"],
         "sha256": signed.sha256,
         "statement": signed.statement,
@@ -187,6 +188,13 @@ def verify(
             f"{len(signed.statement.get('places', []))} places"
         ),
     ]
+    if not answer["key_checked"]:
+        # Anybody can sign anything with a key of their own.
+        lines.append(
+            Text(
+                "whose key this is was not checked: name the deployment's by --public-key, or use --live", "yellow"
+            )
+        )
     if live:
         with session.open() as opened, session.printer.waiting("looking into every place"):
             found = opened.check_certificate(document)

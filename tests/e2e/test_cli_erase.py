@@ -51,7 +51,10 @@ def test_a_person_is_erased_by_what_was_previewed_and_the_certificate_proves_it_
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and TEXT not in file.read_text()
     checked = cli.json("erase", "verify", str(file))
     assert checked["signature"] == "valid" and checked["statement"]["erasure"] == preview["id"]
-    assert "live" not in checked
+    assert "live" not in checked and checked["key_checked"] is False
+    assert "whose key this is was not checked" in cli("erase", "verify", str(file)).out
+    key = checked["public_key"]
+    assert cli.json("erase", "verify", str(file), "--public-key", key)["key_checked"] is True
     live = cli.json("erase", "verify", str(file), "--live")["live"]
     assert (live["holds"], live["own_key"], live["on_record"], live["remaining"]) == (True, True, True, {})
     assert "holds" in cli("erase", "verify", str(file), "--live").out
