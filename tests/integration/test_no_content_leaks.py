@@ -33,6 +33,7 @@ from lethelog.domain.fields import Input, parse
 from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evidence, PairItem
 from lethelog.handlers.archive.exporting import Exporting
 from lethelog.handlers.caller import ALL_PERMISSIONS, Caller
+from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
 from lethelog.handlers.policies import Policies
@@ -165,6 +166,9 @@ async def named(world, said: Said) -> None:
     with tempfile.TemporaryDirectory() as folder:
         written, _ = await Exporting(world.engine).export(operator, Path(folder) / "archive", narrowed)
     assert written.memories == 1
+    for what in ("subject", "project"):
+        seen = await Erasures(world.engine).preview(operator, {what: said.canaries.given[f"import {what}"]})
+        assert seen.memories > 0
     await Tokens(world.engine).issue(operator, {"actor": f"agent:{said.canaries('token actor')}"})
 
 
@@ -460,6 +464,7 @@ GIVEN: dict[str, dict[str, str]] = {
     "ListQuery": {"tags": "filter tag", "cursor": "cursor"} | dict.fromkeys(_FILTERS, "filter user"),
     "_Owners": {"owner": "owner", "contradiction_owner": "contradiction_owner"},
     "IssueToken": {"actor": "token actor"},
+    "PreviewErasure": {"subject": "import subject", "project": "import project"},
     "CreateTenant": {"name": "tenant name", "policy": "owner"},
     "TenantQuery": {"name": "tenant name"},
     "_Tenant": {"name": "tenant name"},
@@ -470,6 +475,7 @@ GIVEN: dict[str, dict[str, str]] = {
 NOT_OF_A_PERSON = {
     "scope": "a word of a fixed alphabet, in clear by design",
     "names": "names of events",
+    "Erase.reason": "a code of a fixed alphabet, in clear by design",
     "consumer": "the name of a part of the installation",
     "read_model": "the name of a part of the installation",
     "cursor": "made by the door that takes it",
