@@ -6,6 +6,7 @@ Whoever applies a page in the same process tells at once; the looks are for page
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 Look = Callable[[], Awaitable[int]]
@@ -18,24 +19,31 @@ TOLD_SECONDS = 1.0
 """So long after this process applied a page itself, looks are as far apart as they get."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _One:
+    position: int
+    look: Look
+    there: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
 class Waiting:
     """Those who wait for one read model. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._waiting: list[_One] = []
         self._came = asyncio.Event()
         self._looking: asyncio.Task[None] | None = None
         self._told_until = 0.0
 
     async def reached(self, position: int, look: Look) -> None:
         """Return once the read model is there. Raises what ``look`` raises."""
-        one = (position, asyncio.get_running_loop().create_future())
+        one = _One(position, look)
         self._waiting.append(one)
         self._came.set()
         if self._looking is None:
-            self._looking = asyncio.create_task(self._look_on(look), name="lethelog-positions")
+            self._looking = asyncio.create_task(self._look_on(), name="lethelog-positions")
         try:
-            await one[1]
+            await one.there
         finally:
             if one in self._waiting:
                 self._waiting.remove(one)
@@ -50,18 +58,18 @@ class Waiting:
 
     def _let_go(self, position: int) -> None:
         for one in self._waiting:
-            if one[0] <= position and not one[1].done():
-                one[1].set_result(None)
-        self._waiting = [one for one in self._waiting if one[0] > position]
+            if one.position <= position and not one.there.done():
+                one.there.set_result(None)
+        self._waiting = [one for one in self._waiting if one.position > position]
 
-    async def _look_on(self, look: Look) -> None:
+    async def _look_on(self) -> None:
         delay = FIRST_DELAY
         try:
             while self._waiting:
                 if self._came.is_set():
                     self._came.clear()
                     delay = FIRST_DELAY
-                self._let_go(await look())
+                await self._look_for(self._waiting[0])
                 if asyncio.get_running_loop().time() < self._told_until:
                     delay = LONGEST_DELAY
                 if self._waiting:
@@ -69,13 +77,19 @@ class Waiting:
                         async with asyncio.timeout(delay):
                             await self._came.wait()
                 delay = min(delay * 1.5, LONGEST_DELAY)
-        except Exception as error:
-            for _, future in self._waiting:
-                if not future.done():
-                    future.set_exception(error)
-            self._waiting.clear()
         finally:
             self._looking = None
+
+    async def _look_for(self, one: _One) -> None:
+        """Look for all with what one of them looks with; where that fails, for whatever reason, it fails alone."""
+        try:
+            self._let_go(await one.look())
+        except Exception as error:
+            if not one.there.done():
+                one.there.set_exception(error)
+            if one in self._waiting:
+                self._waiting.remove(one)
+            self._came.set()
 
 
 _EVERYWHERE: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], Waiting]] = WeakKeyDictionary()

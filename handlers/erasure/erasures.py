@@ -49,7 +49,7 @@ class PreviewErasure(Input):
     def _one_of_them(self) -> "PreviewErasure":
         given = (self.memory_id, self.subject, self.project, self.scope, self.tenant or None)
         if sum(one is not None for one in given) != 1:
-            raise ValueError("give exactly one of memory_id, subject, project, scope and tenant")
+            raise ValueError("name exactly one: a memory, a subject, a project, a scope, or the whole tenant")
         return self
 
 
@@ -172,13 +172,13 @@ class Erasures:
         caller.require("memory:erase")
         query = parse(ErasuresQuery, arguments)
         beyond = _cursor(query.cursor)
-        async with self._engine.database.connection() as connection:
-            cursor = await connection.execute(
-                "select holder from lethelog.claims where tenant = %s and kind = %s "
-                "and (%s::bytea is null or digest < %s::bytea) order by digest desc limit %s",
-                (caller.tenant, OPEN if query.unfinished else ERASURE, beyond, beyond, query.limit + 1),
-            )
-            ids = [row[0] for row in await cursor.fetchall()]
+        rows = await self._engine.doors.rows(
+            caller.tenant,
+            "select holder from lethelog.claims where tenant = %s and kind = %s "
+            "and (%s::bytea is null or digest < %s::bytea) order by digest desc limit %s",
+            (caller.tenant, OPEN if query.unfinished else ERASURE, beyond, beyond, query.limit + 1),
+        )
+        ids = [row[0] for row in rows]
         shown = ids[: query.limit]
         views = [self._view(caller.tenant, *await self._saga.load(caller.tenant, one)) for one in shown]
         return ErasurePage(
@@ -226,7 +226,7 @@ class Erasures:
         """(tenant, erasure) of those that were asked for and are not verified."""
         async with self._engine.database.connection() as connection:
             cursor = await connection.execute(
-                "select tenant, holder from lethelog.claims where kind = 'open-erasure' order by digest limit 1000"
+                "select tenant, holder from lethelog.claims where kind = %s order by digest limit 1000", (OPEN,)
             )
             return [(row[0], row[1]) for row in await cursor.fetchall()]
 
@@ -317,6 +317,7 @@ class Erasures:
             reason=requested.reason if requested else None,
             re_entry=requested.re_entry if requested else None,
             memories=len(state.memories) if performed else state.previewed.memories,
+            previewed=state.previewed.memories,
             blocked=performed.blocked if performed else 0,
             left=performed.left if performed else (),
             left_count=performed.left_count if performed else state.previewed.left,

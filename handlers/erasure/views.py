@@ -44,6 +44,8 @@ class ErasureView(View):
     reason: str | None = None
     re_entry: ReEntry | None = None
     memories: int
+    previewed: int
+    """How many the preview found; more may have been written before it was performed, and went too."""
     blocked: int = 0
     left: tuple[UUID, ...] = ()
     left_count: int = 0

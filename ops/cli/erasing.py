@@ -162,7 +162,10 @@ def verify(
     ] = False,
     json_only: Json = False,
 ) -> None:
-    """Check a certificate's signature, without any server; with --live, also whether it holds. Exit 1 if not."""
+    """Check a certificate's signature, without any server; with --live, also whether it still holds.
+
+    Exit 2 for a file that was changed or is no certificate, 1 for what does not hold any more.
+    """
     import base64
 
     from ...streams.signing import check, fingerprint
@@ -247,6 +250,8 @@ def _line(one: "ErasureView") -> Text:
 
 def _details(one: "ErasureView") -> list[Text]:
     lines = [Text(f"  {place}: {code.replace('_', ' ')}", "red") for place, code in one.remaining.items()]
+    if one.performed_at is not None and one.memories != one.previewed:
+        lines.append(Text(f"  {one.previewed} were there when it was previewed", "yellow"))
     lines += [Text(f"  {place.place}: {place.before} before, {place.found} after") for place in one.places]
     if one.left_count:
         lines.append(Text(f"  {one.left_count} memories that follow from these stay, to be looked at", "yellow"))

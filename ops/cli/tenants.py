@@ -1,5 +1,6 @@
 """The verbs of tenants: made by hand, their forgetting policy first."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,7 +61,7 @@ def create(
         session.printer.note(
             "Its policy still owes: "
             + ", ".join(one.replace("_", " ") for one in made.unanswered)
-            + ". See: lethelog --tenant NAME policy report"
+            + f". See: lethelog --tenant {shlex.quote(safe(made.name).plain)} policy report"
         )
 
 

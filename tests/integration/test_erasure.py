@@ -57,6 +57,7 @@ async def same_as_rebuilt(world) -> None:
 
 
 async def test_an_erased_memory_is_gone_from_every_read_and_leaves_a_skeleton(world, erasures):
+    """D10: asked for by an old version, the head goes with it; none is left that could not be reached."""
     first = await world.remember(f"{CANARY} one", user_id="ada")
     written = await world.commands.revise(world.caller, {"memory_id": first, "content": f"{CANARY} two"})
     second = written.memory.id
@@ -115,6 +116,34 @@ async def test_every_memory_of_a_person_goes_however_many(world, erasures):
     again = await world.remember("a new beginning", user_id="ada")
     assert (await world.get(again)).user_id == "ada"
     await same_as_rebuilt(world)
+
+
+async def test_what_was_asked_a_moment_ago_is_not_answered_from_memory_after_an_erasure(world, erasures):
+    """F04: every cache is warm, and the next question finds nothing; the neighbour is still found."""
+    gone = await world.remember(f"The locker of {CANARY} is 4471", user_id="ada", tags=["locker"])
+    kept = await world.remember("The locker of Bob is 9", user_id="bob", tags=["locker"])
+    await world.catch_up()
+    for _ in range(2):
+        assert set(await world.search("locker")) == {gone, kept}
+        assert (await world.get(gone)).user_id == "ada"
+    preview = await erasures.preview(world.caller, {"subject": "ada"})
+    await erasures.erase(world.caller, {"erasure_id": preview.id, "reason": "asked_for"})
+    assert await world.search("locker") == [kept]
+    page = await world.reading.list(world.caller, {"status": "all", "tags": ["locker"]})
+    assert [one.id for one in page.memories] == [kept]
+    with pytest.raises(Erased):
+        await world.get(gone)
+
+
+async def test_what_was_written_after_the_preview_goes_too_and_the_answer_says_how_many_more(world, erasures):
+    await world.remember(f"{CANARY} one", user_id="ada")
+    await world.catch_up()
+    preview = await erasures.preview(world.caller, {"subject": "ada"})
+    later = await world.remember(f"{CANARY} two", user_id="ada")
+    done = await erasures.erase(world.caller, {"erasure_id": preview.id, "reason": "asked_for"})
+    assert (done.previewed, done.memories) == (1, 2)
+    with pytest.raises(Erased):
+        await world.get(later)
 
 
 async def test_a_project_and_a_scope_go_with_what_was_ever_filed_there(world, erasures):

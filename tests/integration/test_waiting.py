@@ -43,6 +43,21 @@ async def test_a_look_that_fails_fails_those_who_wait_and_nobody_who_comes_later
     await waiting.reached(7, there)
 
 
+async def test_a_pool_that_is_closed_fails_its_own_and_not_those_who_wait_with_another():
+    waiting = Waiting()
+
+    async def closed() -> int:
+        raise Unavailable("the database does not answer")
+
+    async def there() -> int:
+        return 7
+
+    first, second = await asyncio.gather(
+        waiting.reached(7, closed), waiting.reached(7, there), return_exceptions=True
+    )
+    assert (type(first), second) == (Unavailable, None)
+
+
 async def test_nobody_looks_any_more_once_nobody_waits():
     waiting, looking = Waiting(), asyncio.Event()
 
