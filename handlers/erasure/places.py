@@ -4,7 +4,7 @@ One list, used by the erasure itself, by the proof, by doctor, and by the table 
 cannot reach are named here too, since a certificate says what it does not cover.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from ...projections.erasing import Gone, count_clear_texts, find_others, places_
 from ...streams.database import Connection
 from ...streams.log import Log
 from ...streams.recollection import listening, unseen
+from ...streams.sealing import UnusableKey
 from ...streams.vault import Vault
 from ..engine import Engine
 
@@ -139,7 +140,9 @@ OUT_OF_REACH: tuple[OutOfReach, ...] = (
     OutOfReach("exports", "files that were handed out", "delete them where they were taken to"),
 )
 
-Count = Callable[[Connection, Erasing], Awaitable[int]]
+
+class Blind(Exception):
+    """The look into a place finds nothing there, although something is."""
 
 
 class Looking:
@@ -170,7 +173,10 @@ class Looking:
         return counts
 
     async def controls(self, connection: Connection, erasing: Erasing) -> set[str]:
-        """Places in which the same look finds something of somebody else."""
+        """Places in which the same look finds something of somebody else.
+
+        Raises `Blind` where it finds nothing of what must be there: then it proves nothing of what was erased.
+        """
         gone = erasing.gone
         found = await find_others(connection, self._engine.projections, gone)
         for name, (table, where) in _OTHERS.items():
@@ -179,12 +185,22 @@ class Looking:
             )
             if await cursor.fetchone() == (True,):
                 found.add(name)
-        cursor = await connection.execute("select exists (select from lethelog.events)")
-        if await cursor.fetchone() == (True,):
+        cursor = await connection.execute(_READABLE, {**gone.values, **_values(erasing)})
+        readable = await cursor.fetchall()
+        if readable:
+            opened = [await self._opens(tenant, memory) for tenant, memory in readable]
+            if not any(opened):
+                raise Blind("sealed events")
             found.add("sealed events")
         if await listening(connection):
             found.add("processes")
         return found
+
+    async def _opens(self, tenant: UUID, memory: UUID) -> bool:
+        try:
+            return await self._count_opened(Gone(tenant, (memory,), everything=False)) > 0
+        except UnusableKey:
+            return False
 
     async def _count_opened(self, gone: Gone) -> int:
         """Events of these memories of which something still opens, read with keys of this moment."""
@@ -215,6 +231,12 @@ def _values(erasing: Erasing) -> dict[str, object]:
     }
 
 
+_READABLE = (
+    "select k.tenant, k.key_id from lethelog_vault.data_keys k where not (k.tenant = %(tenant)s "
+    "and (%(everything)s or k.key_id = any(%(memories)s))) and exists (select from lethelog.events e "
+    "where e.tenant = k.tenant and e.stream = k.key_id and e.version = 1) limit 3"
+)
+"""Memories of others whose key is there, so that their events open; more than one, since a key may be damaged."""
 _KEYS = "tenant = %(tenant)s and (%(everything)s or key_id = any(%(memories)s))"
 _NAMES = "tenant = %(tenant)s and (%(everything)s or id = any(%(names)s))"
 _CLAIMS = (

@@ -39,7 +39,7 @@ from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
 from ..forgetting.open_proposals import open_claim
 from .certificates import statement
 from .means import ErasureMeans
-from .places import Erasing, Looking, places
+from .places import Blind, Erasing, Looking, places
 from .targets import LEFT_SHOWN, Asked, Links, Targets
 
 ERASURE = "erasure"
@@ -52,6 +52,8 @@ LOCK_SECONDS = 5
 SEEN_SECONDS = 5.0
 """How long processes get to say that they have seen an erasure before it counts as incomplete."""
 STILL_THERE = "still_there"
+LOOK_FAILED = "look_failed"
+"""The look finds nothing of others either, where something of them is: what it says proves nothing."""
 _PROCESSES = "processes"
 _PAGE = 500
 _APPEND_LOCK = 7283460113
@@ -397,7 +399,10 @@ class Saga:
                 if not counts["processes"] or asyncio.get_running_loop().time() > deadline:
                     break
                 await asyncio.sleep(0.02)
-            others = await self._looking.controls(connection, erasing)
+            try:
+                others = await self._looking.controls(connection, erasing)
+            except Blind as blind:
+                others, remaining = set[str](), {str(blind): LOOK_FAILED}
         checked: list[e.CheckedPlace] = []
         for place in places(self._engine):
             found = counts[place]

@@ -9,6 +9,7 @@ from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.erasure.saga import Saga
 from lethelog.ops.cli.erasure_checks import check_erasures
 from lethelog.streams.signing import SigningKey
+from lethelog.streams.vault import DataKeys, Vault
 
 from .test_erasure import CANARY, clear_rows, erase
 
@@ -63,6 +64,24 @@ async def test_more_erasures_at_once_than_there_are_connections(world, erasures)
         *(erasures.erase(world.caller, {"erasure_id": one.id, "reason": "asked_for"}) for one in previews)
     )
     assert [one.phase for one in done] == ["verified"] * 20
+
+
+async def test_a_look_that_opens_nothing_of_anybody_proves_nothing(world, erasures, monkeypatch):
+    """F05: with keys that cannot be read every event looks erased, those of others too."""
+    gone, _ = await world.remember(CANARY), await world.remember("of somebody else")
+    await world.catch_up()
+
+    async def none(_vault, _tenant, _ids):
+        return DataKeys()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Vault, "data_keys", none)
+        preview = await erasures.preview(world.caller, {"memory_id": gone})
+        done = await erasures.erase(world.caller, {"erasure_id": preview.id, "reason": "asked_for"})
+        assert (done.phase, done.remaining) == ("incomplete", {"sealed events": "look_failed"})
+        assert done.certificate is None
+    done = await erasures.retry(world.caller, {"erasure_id": preview.id})
+    assert done.verified and {one.place: one.control for one in done.places}["sealed events"] == "found_before"
 
 
 async def test_what_was_left_in_a_place_is_taken_out_by_whoever_tries_again(world, erasures):
