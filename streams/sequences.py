@@ -142,11 +142,22 @@ class Sequences:
                 alone_upto = info.delivered.consumer_seq if info.delivered else 0
             elif await self._is_earlier_open(_floor(info) + 1, about.sequence.stream, place):
                 return wait
-        held = await self._turn_among_held(key, place.position)
+        held = await self._turn_behind_others(key, about.sequence.stream, place.position)
         if alone_upto is not None and before == self._ends_open:
             # Only now is read what others left among the retries and the parked before they acknowledged it.
             self._seen = max(self._seen or 0, alone_upto)
-        return wait if self._earlier_here(key, about.sequence.stream) else held
+        return held or wait
+
+    async def _turn_behind_others(self, key: Key, sequence: int, position: int) -> Turn | None:
+        """The turn by what is in hand here, retried or parked; None behind one in hand."""
+        while True:
+            was_behind = self._earlier_here(key, sequence)
+            held = await self._turn_among_held(key, position)
+            if self._earlier_here(key, sequence):
+                return None
+            if not was_behind:
+                return held
+            # The one before ended during the reading, and may have gone where that had looked already.
 
     async def _turn_among_held(self, key: Key, position: int) -> Turn:
         js = self._js()

@@ -235,11 +235,16 @@ def _is_ours(pid: int) -> bool:
         return False
 
 
+def _lingers(pid: int) -> bool:
+    """Whether a worker that let go of its file is still there: its interpreter takes a moment to end."""
+    return Path("/proc/self").exists() and _is_ours(pid)
+
+
 def _ends(data_dir: Path, worker: WorkerState, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while True:
         now = current(data_dir)
-        if now is None or (worker.pid and now.pid != worker.pid):
+        if (now is None or (worker.pid and now.pid != worker.pid)) and not _lingers(worker.pid):
             return True
         if time.monotonic() > deadline:
             return False

@@ -15,6 +15,7 @@ from lethelog.streams.log import Appended, Log, NewEvent, Unit
 from lethelog.streams.parking_place import ParkingPlace
 from lethelog.streams.subscriptions import EventSubscription, TaskSubscription
 from lethelog.streams.tasks import Task, TaskPublisher
+from lethelog.streams.unsettled_events import UnsettledEvents
 from nats.js import JetStreamContext
 
 from .broker_fixtures import TENANT, connected, envelope, eventually, remembering
@@ -182,6 +183,46 @@ async def test_an_event_that_only_waits_is_never_parked_for_its_many_deliveries(
     await eventually(lambda: done == [1, 2], "both are handled")
     await eventually(lambda: settled(consumers), "nothing waits")
     assert [state.parked for state in await consumers.states()] == [0]
+    await consumers.close()
+
+
+async def test_an_event_does_not_overtake_one_that_fails_while_the_held_ones_are_read(
+    broker, carried, stories, monkeypatch
+):
+    stuck = uuid4()
+    working, reading, mended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    done: list[int] = []
+
+    async def handle(event) -> None:
+        if event.version == 1 and not mended.is_set():
+            working.set()
+            await reading.wait()
+            raise ValueError("once")
+        done.append(event.version)
+
+    consumers = Consumers(broker, carried_decode(stories))
+    await consumers.open([view(handle, policy=ENDLESS, concurrency=2)])
+    lowest = UnsettledEvents.lowest
+
+    async def slowly(self, js, key):
+        found = await lowest(self, js, key)
+        if key[1] == stuck and working.is_set() and not reading.is_set():
+            reading.set()  # the first fails now, behind this reading of the retries
+            await eventually(lambda: consumers.rule.outcomes["view", "failed"] == 1, "it is among the retries")
+            await eventually(lambda: not first_in_hand(), "and no more in hand")
+        return found
+
+    def first_in_hand() -> bool:
+        return any(1 in one._in_hand for one in consumers._sequences.values())
+
+    monkeypatch.setattr(UnsettledEvents, "lowest", slowly)
+    await stories.tell(stuck)
+    await eventually(working.is_set, "the first is at work")
+    await stories.tell(stuck)
+    await eventually(lambda: consumers.rule.outcomes["view", "behind"] == 1 or done, "the second has its turn")
+    assert done == []
+    mended.set()
+    await eventually(lambda: done == [1, 2], "both are handled, in order")
     await consumers.close()
 
 
