@@ -8,7 +8,7 @@ from ..projections.as_of import AsOf
 from ..projections.progress import wait_for
 from .engine import Engine
 from .moments import has_moved_in, moment_of
-from .views import AsOfView
+from .operating.views import AsOfView
 
 
 class Timed(Input):

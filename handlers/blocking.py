@@ -27,12 +27,11 @@ from .arguments import (
     TailFields,
     TimeFields,
 )
-from .background_loop import BackgroundLoop
-from .blocking_installation import BlockingInstallation
-from .blocking_tenancy import BlockingTenants, BlockingTokens
 from .erasure.blocking_doors import BlockingErasureDoor
 from .memory import AsyncMemory
-from .views import (
+from .operating.background_loop import BackgroundLoop
+from .operating.blocking_installation import BlockingInstallation
+from .operating.views import (
     Chain,
     Decided,
     EventPage,
@@ -49,6 +48,7 @@ from .views import (
     WhoIsThis,
     Written,
 )
+from .tenancy.blocking_doors import BlockingTenants, BlockingTokens
 
 T = TypeVar("T")
 

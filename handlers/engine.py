@@ -18,7 +18,7 @@ from ..streams.master_keys import Keyring
 from ..streams.reader import LogTail
 from ..streams.vault import Vault
 from .erasure.means import ErasureMeans
-from .tenants import Tenants
+from .tenancy.tenants import Tenants
 
 Clock = Callable[[], datetime]
 

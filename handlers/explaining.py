@@ -9,10 +9,10 @@ from ..domain.fields import Id, Input, Position, parse
 from ..domain.forgetting_pass import verdict_id
 from ..projections.progress import wait_for
 from ..streams.payloads import RecordedEvent
-from .caller import Caller
+from .access.caller import Caller
 from .engine import Engine
+from .operating.views import Chain, ChainLink
 from .reviewing import Reviewing
-from .views import Chain, ChainLink
 
 
 class ChainQuery(Input):

@@ -7,7 +7,7 @@ from uuid import UUID
 from ..domain.errors import Erased
 from ..domain.fields import Input, Instant, parse
 from ..streams.rotation import Rotated, Rotation
-from .caller import Caller
+from .access.caller import Caller
 from .engine import Engine
 
 Report = Callable[[int, int], None]

@@ -33,13 +33,13 @@ from ..streams.log import (
     VersionMoved,
 )
 from ..streams.payloads import Envelope
-from .caller import Caller
+from .access.caller import Caller
 from .claims import TextClaims
 from .command_keys import command_key
 from .engine import Engine
+from .operating.views import Written
 from .present import present_memory
-from .quotas import NOBODY_EVICTED, Evicted, Quotas, limits_of, refuse_unless_evicting
-from .views import Written
+from .tenancy.quotas import NOBODY_EVICTED, Evicted, Quotas, limits_of, refuse_unless_evicting
 
 ATTEMPTS = 25
 """How often a command is decided anew after losing a race; more means something else is wrong."""

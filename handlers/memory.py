@@ -13,6 +13,8 @@ from ..domain.errors import InvalidInput, NotCaughtUp
 from ..domain.fields import Input, Position, parse
 from ..projections.rebuild import Report, silent
 from ..streams.broker import BrokerSettings
+from .access.caller import Caller
+from .access.credentials import Credential
 from .archive.exporting import ArchiveWritten, Exporting
 from .archive.foreign import ForeignFormat, ForeignResult, TakingOver
 from .archive.importing import Importing, ImportResult
@@ -32,21 +34,15 @@ from .arguments import (
     path_of,
     topic_of,
 )
-from .caller import Caller
-from .credentials import Credential
 from .engine import Engine
 from .erasure.doors import AsyncErasureDoor
-from .event_log import EventLog
 from .explaining import Explaining
 from .forgetting.requesting import Passes
 from .forgetting.settings import PassSettings
-from .installation import AsyncInstallation
 from .memories import MemoryCommands, Retry
-from .policies import Policies
-from .reading import Reading
-from .reviewing import Reviewing
-from .tenancy_doors import AsyncTenants, AsyncTokens
-from .views import (
+from .operating.event_log import EventLog
+from .operating.installation import AsyncInstallation
+from .operating.views import (
     Chain,
     Decided,
     EventPage,
@@ -63,6 +59,10 @@ from .views import (
     WhoIsThis,
     Written,
 )
+from .reading import Reading
+from .reviewing import Reviewing
+from .tenancy.doors import AsyncTenants, AsyncTokens
+from .tenancy.policies import Policies
 
 
 class _Waiting(Input):

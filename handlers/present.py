@@ -7,7 +7,7 @@ from uuid import UUID
 from ..domain.memory import Memory
 from ..projections.rows import MemoryRow
 from .engine import Engine
-from .views import MemoryView
+from .operating.views import MemoryView
 
 
 async def present_memory(

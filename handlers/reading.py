@@ -21,12 +21,12 @@ from ..projections.search import Search
 from ..streams.database import Connection
 from ..streams.directory import NameKind
 from ..streams.folding import fold_stream
+from .access.caller import Caller
 from .as_of import Timed, echoed, in_words, look_from
-from .caller import Caller
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
+from .operating.views import History, HistoryEntry, MemoryPage, MemoryView, SearchHit, SearchResult
 from .present import present_rows
-from .views import History, HistoryEntry, MemoryPage, MemoryView, SearchHit, SearchResult
 
 StatusChoice = Literal[
     "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"

@@ -24,15 +24,15 @@ from ..streams.folding import fold_stream
 from ..streams.ids import new_id
 from ..streams.log import Appended, Claim, KeyTaken, NewEvent, Repeated, Unit
 from ..streams.payloads import Envelope, RecordedEvent
-from .caller import Caller
+from .access.caller import Caller
 from .claims import TextClaims
 from .command_keys import command_key
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
 from .forgetting.open_proposals import open_claim
 from .memories import MemoryCommands, apply_events
+from .operating.views import Decided, ProposalDetail, ProposalPage, ProposalView
 from .present import present_rows
-from .views import Decided, ProposalDetail, ProposalPage, ProposalView
 
 ATTEMPTS = 25
 SETTLE_SECONDS = 2.0

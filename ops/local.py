@@ -14,19 +14,19 @@ import psycopg
 
 from ..domain import stated
 from ..domain.thresholds import Thresholds
+from ..handlers.access.caller import Caller, actor_of
+from ..handlers.access.credentials import Credential, Credentials
+from ..handlers.access.jwt_verifier import JwtVerifier
 from ..handlers.blocking import BlockingMemory
-from ..handlers.caller import Caller, actor_of
-from ..handlers.credentials import Credential, Credentials
 from ..handlers.engine import Clock, Engine, open_engine, utc_now
 from ..handlers.erasure.erasures import Erasures
 from ..handlers.erasure.means import ErasureMeans
 from ..handlers.forgetting.settings import PassSettings
 from ..handlers.judges import open_judge
 from ..handlers.judges.thresholds import thresholds_for
-from ..handlers.jwt_verifier import JwtVerifier
 from ..handlers.memory import AsyncMemory as AsyncDoor
-from ..handlers.tenancy import Tenancy
-from ..handlers.workers import ALL_ROLES, Role, Workers
+from ..handlers.operating.workers import ALL_ROLES, Role, Workers
+from ..handlers.tenancy.tenancy import Tenancy
 from ..projections.embedders import open_embedder
 from ..projections.embedders.floors import floor_for
 from ..projections.runner import ensure_tables

@@ -17,9 +17,9 @@ from pydantic_settings import (
 )
 
 from ..domain.errors import Misconfigured
+from ..handlers.access.jwt_settings import JwtSettings, jwt_settings
 from ..handlers.judges import SystemOneSettings
-from ..handlers.jwt_settings import JwtSettings, jwt_settings
-from ..handlers.tenant_names import TenantName
+from ..handlers.tenancy.tenant_names import TenantName
 from ..projections.embedders import default_embedder
 from .folders import default_data_dir
 

@@ -20,10 +20,10 @@ from ...streams.directory import NameKind
 from ...streams.folding import fold_stream
 from ...streams.ids import new_id
 from ...streams.payloads import RecordedEvent
-from ..caller import Caller
+from ..access.caller import Caller
 from ..engine import Engine
-from ..replaying import known_event
-from ..views import View
+from ..operating.replaying import known_event
+from ..operating.views import View
 from .contents import KINDS, is_archived, named_by, sealing_memories, to_archived, without
 from .file import FORMAT, ArchivedEvent, ArchiveWriter, Header
 from .records import Exports

@@ -19,12 +19,12 @@ from ...domain.errors import InvalidInput, LethelogError
 from ...domain.fields import parse
 from ...projections.rebuild import Report, silent
 from ...streams.payloads import Actor
-from ..caller import Caller
+from ..access.caller import Caller
 from ..claims import TextClaims
 from ..command_keys import command_key
 from ..engine import Engine
 from ..memories import MemoryCommands, Retry
-from ..views import View
+from ..operating.views import View
 from .mcp_memory import read_mcp_memory
 from .mem0 import read_mem0
 from .said_elsewhere import LeftOut, SaidElsewhere

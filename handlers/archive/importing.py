@@ -18,10 +18,10 @@ from ...domain.events import ArchiveImported, ArchiveImportStarted
 from ...projections.rebuild import Report, silent
 from ...streams.directory import NameKind
 from ...streams.log import Appended, ClaimHeld, ErasedMeanwhile, OverQuota, VersionMoved
-from ..caller import Caller
+from ..access.caller import Caller
 from ..engine import Engine
 from ..memories import ATTEMPTS
-from ..views import View
+from ..operating.views import View
 from .contents import Register
 from .file import ArchiveReader
 from .items import Item, items

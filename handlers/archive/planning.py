@@ -10,11 +10,11 @@ from ...domain.memory import Memory
 from ...streams.ids import new_id
 from ...streams.log import CommandKey, NewEvent, Unit
 from ...streams.payloads import Envelope
-from ..caller import Caller
+from ..access.caller import Caller
 from ..claims import TextClaims
 from ..engine import Engine
-from ..quotas import limits_of
-from ..views import View
+from ..operating.views import View
+from ..tenancy.quotas import limits_of
 from .contents import Register, sealing_memories, without
 from .erased import erased
 from .items import Action, Item, Opened, opened

@@ -15,7 +15,7 @@ from ...domain.events import (
 from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, NewEvent, Unit
 from ...streams.payloads import Actor, Envelope
-from ..caller import Caller
+from ..access.caller import Caller
 from ..engine import Engine
 from ..moments import MOVED_IN
 

@@ -5,8 +5,8 @@ from typing import Any, TypedDict, Unpack
 
 from ...domain.events import Derived, ReEntry
 from ...streams.broker import BrokerSettings
+from ..access.caller import Caller
 from ..arguments import AnyId
-from ..caller import Caller
 from ..engine import Engine
 from .erasures import Erasures
 from .rehearsal import Rehearsal, Rehearsing, Step

@@ -19,7 +19,7 @@ from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, NewEvent, Unit
 from ...streams.payloads import Envelope, RecordedEvent
 from ...streams.signing import check, digest
-from ..caller import Caller
+from ..access.caller import Caller
 from ..engine import Engine
 from .acknowledgments import late
 from .certificates import statement

@@ -17,13 +17,13 @@ from ...projections.progress import wait_for
 from ...streams.ids import new_id
 from ...streams.log import NewEvent, Unit
 from ...streams.payloads import Envelope
-from ..caller import Caller
+from ..access.caller import Caller
 from ..engine import Engine
 from ..forgetting.open_proposals import open_claim
 from ..memories import MemoryCommands
+from ..operating.replaying import Replaying
+from ..operating.views import View
 from ..reading import Reading
-from ..replaying import Replaying
-from ..views import View
 from .erasures import Erasures
 from .places import OUT_OF_REACH
 

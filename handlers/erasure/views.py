@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ...domain.erasure import Phase
 from ...domain.events import CheckedPlace, Derived, ErasureKind, ProviderCall, ReEntry
-from ..views import View
+from ..operating.views import View
 
 
 class ErasurePreview(View):

@@ -37,7 +37,7 @@ from ...streams.payloads import Envelope
 from ...streams.tasks import Task
 from ..engine import Engine
 from ..memories import MemoryCommands
-from ..tenants import budget_stream
+from ..tenancy.tenants import budget_stream
 from .pass_log import WORKER, PassReader, which_exist
 from .settings import PassSettings
 

@@ -15,10 +15,10 @@ from ...domain.forgetting_pass import PassState, scheduled_pass_id
 from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, ClaimHeld, CommandKey, NewEvent, Repeated, Unit
 from ...streams.payloads import Envelope
-from ..caller import Caller
+from ..access.caller import Caller
 from ..command_keys import command_key
 from ..engine import Engine
-from ..views import PassView
+from ..operating.views import PassView
 from .pass_log import OPEN_DIGEST, OPEN_KIND, WORKER, load_pass
 from .settings import PassSettings, proposes_nothing_because
 

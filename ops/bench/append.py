@@ -9,7 +9,7 @@ import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from ...handlers.background_loop import BackgroundLoop
+from ...handlers.operating.background_loop import BackgroundLoop
 from ...streams.log import Log
 from .bare import BareAppend
 from .bench import Bench

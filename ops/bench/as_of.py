@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from ...handlers.caller import Caller
+from ...handlers.access.caller import Caller
 from ...handlers.engine import Engine
 from ...handlers.reading import Reading
 from ...projections.search import Search

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from ...handlers.caller import Caller
+from ...handlers.access.caller import Caller
 from ...handlers.engine import Engine
 from ...handlers.memories import MemoryCommands
 from ...projections.embedders import open_embedder

@@ -83,7 +83,7 @@ def killed(data_dir: Path) -> WorkerState | None:
 
 def runs_everything(settings: "Settings") -> bool:
     """Whether a background worker serves these very servers, so that nobody else has to."""
-    from ...handlers.workers import ALL_ROLES
+    from ...handlers.operating.workers import ALL_ROLES
 
     if settings.database_url is not None or settings.broker_url is not None:
         return False

@@ -70,7 +70,7 @@ async def _relay(broker: "BrokerSettings", database: "Database", state: "RelaySt
 async def _durables_of(settings: "Settings", broker: "BrokerSettings", standing: Standing) -> "Sequence[Durable]":
     """What the worker, or one of these settings, consumes by."""
     from ...handlers.judges import open_judge
-    from ...handlers.workers import ALL_ROLES, durables_of_roles
+    from ...handlers.operating.workers import ALL_ROLES, durables_of_roles
 
     try:
         judge = open_judge(settings.judge, systemone=settings.systemone())

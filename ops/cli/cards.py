@@ -12,7 +12,7 @@ from rich.text import Text
 from .output import moment, one_line, safe, shown
 
 if TYPE_CHECKING:
-    from ...handlers.views import (
+    from ...handlers.operating.views import (
         AsOfView,
         Chain,
         EventView,

@@ -20,7 +20,7 @@ from .output import Printer, counted, write
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
-    from ...handlers.views import EventView
+    from ...handlers.operating.views import EventView
     from ..local import Memory
 
 _PAGE = 500

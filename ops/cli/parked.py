@@ -12,7 +12,7 @@ from .output import counted, moment, safe
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
-    from ...handlers.views import ParkedView
+    from ...handlers.operating.views import ParkedView
 
 Consumer = Annotated[str | None, typer.Option("--consumer", metavar="NAME", help="Only this consumer's.")]
 ReadModel = Annotated[str | None, typer.Option("--read-model", metavar="NAME", help="Only this read model's.")]

@@ -14,7 +14,7 @@ from .cards import pass_table
 from .session import Json, Session
 
 if TYPE_CHECKING:
-    from ...handlers.views import PassView
+    from ...handlers.operating.views import PassView
     from ..local import Memory
 
 WAIT_SECONDS = 600.0
@@ -67,7 +67,7 @@ def run(
         # Before anything is opened: switched off means that nothing at all is read (A33).
         printer.answer({"scheduled": "off"}, Text("scheduled passes are off (LETHELOG_FORGETTING_PASS_ENABLED)"))
         return
-    from ...handlers.workers import ALL_ROLES
+    from ...handlers.operating.workers import ALL_ROLES
 
     # Also beside a background worker: that one may have another judge, and two share the work.
     with session.open(() if no_wait else ALL_ROLES) as memory:

@@ -13,7 +13,7 @@ from .session import Json, Session
 from .tenants import read_policy
 
 if TYPE_CHECKING:
-    from ...handlers.views import PolicyReport
+    from ...handlers.operating.views import PolicyReport
 
 
 def register(app: typer.Typer) -> None:

@@ -12,7 +12,7 @@ from .output import Printer, moment, one_line, safe
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
-    from ...handlers.views import AsOfView, MemoryView
+    from ...handlers.operating.views import AsOfView, MemoryView
     from ..local import Memory
 
 _PANEL = "Read"
@@ -185,7 +185,7 @@ def show(
     session = Session.of(context, json_only)
     with session.reading("live_memory", "review_queue") as memory:
         found = _any(memory, one_id, fields(known_at=known_at, valid_at=valid_at), fields(after=after))
-    from ...handlers.views import MemoryView, PassView
+    from ...handlers.operating.views import MemoryView, PassView
 
     printer = session.printer
     if isinstance(found, MemoryView):

@@ -17,7 +17,7 @@ from .output import Printer, one_line, safe
 from .session import Json, Session
 
 if TYPE_CHECKING:
-    from ...handlers.views import ProposalDetail
+    from ...handlers.operating.views import ProposalDetail
     from ..local import Memory
 
 _PAGE = 100

@@ -257,7 +257,7 @@ def _unmade(settings: "Settings") -> Check:
 
 async def _tenant(settings: "Settings", database: "Database", standing: Standing) -> AsyncGenerator[Check]:
     """Whether this tenant may be judged, and what waits for its reviewers."""
-    from ...handlers.tenants import Tenants
+    from ...handlers.tenancy.tenants import Tenants
     from ...streams.log import Log
     from ...streams.vault import Vault
     from ..master_keys import load_keyring

@@ -15,14 +15,14 @@ from ...domain.errors import InvalidInput
 from .background import WorkerState
 
 if TYPE_CHECKING:
-    from ...handlers.workers import Role
+    from ...handlers.operating.workers import Role
     from ...streams.broker import BrokerSettings
     from ..settings import Settings
 
 
 def roles_of(text: str) -> "frozenset[Role]":
     """Roles by their names, separated by commas; ``all`` is every one."""
-    from ...handlers.workers import ALL_ROLES
+    from ...handlers.operating.workers import ALL_ROLES
 
     names = {part.strip() for part in text.split(",") if part.strip()}
     if names == {"all"}:
@@ -51,7 +51,7 @@ async def running_roles(
     settings: "Settings", roles: "Collection[Role]", *, judge_concurrency: int
 ) -> AsyncGenerator[None]:
     """Servers, memory and these roles, while the block runs."""
-    from ...handlers.workers import Workers
+    from ...handlers.operating.workers import Workers
     from ..local import open_memory, open_pass_settings
 
     async with AsyncExitStack() as stack:

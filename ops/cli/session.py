@@ -16,7 +16,7 @@ import typer
 from .output import Printer
 
 if TYPE_CHECKING:
-    from ...handlers.workers import Role
+    from ...handlers.operating.workers import Role
     from ..local import Memory
     from ..settings import Settings
 

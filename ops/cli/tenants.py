@@ -14,7 +14,7 @@ from .output import safe
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
-    from ...handlers.views import TenantView
+    from ...handlers.operating.views import TenantView
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The tenant's name.", show_default=False)]
 

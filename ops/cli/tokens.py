@@ -16,7 +16,7 @@ from .output import safe
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
-    from ...handlers.views import IssuedToken
+    from ...handlers.operating.views import IssuedToken
 
 TokenId = Annotated[str, typer.Argument(metavar="ID", help="Id of a token.", show_default=False)]
 ExpiresAt = Annotated[

@@ -14,8 +14,8 @@ from .output import one_line, safe, write
 from .session import Session
 
 if TYPE_CHECKING:
-    from ...handlers.views import ProposalDetail
-    from ...handlers.workers import Role
+    from ...handlers.operating.views import ProposalDetail
+    from ...handlers.operating.workers import Role
 
 _ROLES: "frozenset[Role]" = frozenset(("views", "relay"))
 

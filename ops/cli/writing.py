@@ -12,7 +12,7 @@ from .output import one_line, safe
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
-    from ...handlers.views import Written
+    from ...handlers.operating.views import Written
     from ..local import Memory
 
 _PANEL = "Write"

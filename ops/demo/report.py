@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...handlers.views import PassView
+from ...handlers.operating.views import PassView
 from .lineage import Lineage
 
 

@@ -14,7 +14,7 @@ from rich.markup import escape
 from ...domain.errors import InvalidInput
 from ...handlers.arguments import RememberFields
 from ...handlers.memory import AsyncMemory
-from ...handlers.views import PassView, ProposalView, SearchResult
+from ...handlers.operating.views import PassView, ProposalView, SearchResult
 from ...projections.generations import tenant_read_models
 from ..local import open_memory
 from ..settings import Settings

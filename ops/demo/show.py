@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from ...handlers.views import Chain, History, MemoryView, ProposalDetail, SearchResult
+from ...handlers.operating.views import Chain, History, MemoryView, ProposalDetail, SearchResult
 from .report import Report
 
 _COLOURS = {"archive": "yellow", "supersede": "magenta", "conflict": "red", "keep": "green"}

@@ -17,7 +17,7 @@ from psycopg.conninfo import make_conninfo
 from ...domain import events as e
 from ...domain.judging import Judge, JudgedMemory, Neighbour, PairItem, SingleItem, make_request, verdict_of
 from ...domain.policy import ForgettingPolicy
-from ...handlers.caller import Caller
+from ...handlers.access.caller import Caller
 from ...handlers.engine import Engine, open_engine
 from ...handlers.memories import MemoryCommands
 from ...projections.as_of import AsOf

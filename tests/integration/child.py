@@ -13,12 +13,12 @@ from typing import Any
 from uuid import UUID
 
 from lethelog.domain.errors import Conflict, LethelogError
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.engine import Engine, open_engine
 from lethelog.handlers.forgetting.judge_worker import JudgeWorker
 from lethelog.handlers.forgetting.settings import task_queue
 from lethelog.handlers.memories import MemoryCommands, Retry
-from lethelog.handlers.workers import JUDGE_POLICY
+from lethelog.handlers.operating.workers import JUDGE_POLICY
 from lethelog.projections import runner
 from lethelog.projections.embedders import open_embedder
 from lethelog.projections.projection import Projection

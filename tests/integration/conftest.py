@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.engine import Engine, open_engine
 from lethelog.handlers.erasure.means import ErasureMeans
 from lethelog.handlers.memories import MemoryCommands

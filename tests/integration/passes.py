@@ -20,8 +20,8 @@ from lethelog.domain.judging import (
 from lethelog.domain.thresholds import Thresholds, starting_thresholds
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.forgetting.settings import PassSettings
-from lethelog.handlers.views import PassView
-from lethelog.handlers.workers import ALL_ROLES, Workers
+from lethelog.handlers.operating.views import PassView
+from lethelog.handlers.operating.workers import ALL_ROLES, Workers
 from lethelog.streams.broker import BrokerSettings
 
 Opinion = Callable[[Item], str | NoVerdict | Mapping[str, float]]

@@ -16,7 +16,7 @@ from lethelog.handlers.archive import importing
 from lethelog.handlers.archive.planning import Planner
 from lethelog.handlers.archive.records import Exports
 from lethelog.handlers.erasure.erasures import Erasures
-from lethelog.handlers.policies import Policies
+from lethelog.handlers.tenancy.policies import Policies
 from lethelog.streams.follow import follow
 from lethelog.streams.pages import Selection
 from lethelog.streams.relay import Relay

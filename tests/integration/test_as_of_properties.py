@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from lethelog.domain.errors import LethelogError
 from lethelog.domain.memory import Memory, evolve
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.memories import Retry
 from lethelog.handlers.reading import Reading
 from lethelog.projections.rebuild import Rebuilder

@@ -1,7 +1,7 @@
 """What `doctor` says of the broker: a relay that stands still, durables that drifted."""
 
 import pytest
-from lethelog.handlers.workers import durables_of_roles
+from lethelog.handlers.operating.workers import durables_of_roles
 from lethelog.ops.cli import broker_checks
 from lethelog.ops.cli.background import WorkerState
 from lethelog.ops.cli.standing import Standing

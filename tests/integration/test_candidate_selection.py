@@ -17,7 +17,7 @@ import pytest
 from lethelog.domain import events as e
 from lethelog.domain.errors import NotCaughtUp
 from lethelog.domain.policy import PAIR_TYPES, STALE_TYPES, ForgettingPolicy
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.engine import Engine, open_engine
 from lethelog.handlers.memories import MemoryCommands
 from lethelog.projections.candidates import SelectedItem, Selection, select_candidates

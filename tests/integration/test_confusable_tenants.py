@@ -15,11 +15,11 @@ from uuid import UUID, uuid4
 import nats
 import pytest
 from lethelog.domain.errors import LethelogError
-from lethelog.handlers.caller import Caller
-from lethelog.handlers.credentials import Credential, Credentials
+from lethelog.handlers.access.caller import Caller
+from lethelog.handlers.access.credentials import Credential, Credentials
+from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.memory import AsyncMemory
-from lethelog.handlers.tenancy import Tenancy
-from lethelog.handlers.tokens import Tokens
+from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.streams.broker import STREAM_KINDS
 
 from .passes import ToldJudge, pass_settings, sure, working

@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from lethelog.domain import events as e
 from lethelog.domain.errors import LethelogError, Unavailable
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.engine import Engine, open_engine
 from lethelog.handlers.memories import MemoryCommands, Retry
 from lethelog.handlers.reading import Reading

@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from lethelog.domain.errors import AccessDenied, Conflict, Erased, InvalidInput, NotFound
-from lethelog.handlers.caller import ALL_PERMISSIONS, Caller
+from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.streams import audit

@@ -11,7 +11,7 @@ import pytest
 from lethelog.handlers.erasure import saga
 from lethelog.handlers.erasure.acknowledgments import OWN_CONSUMERS
 from lethelog.handlers.erasure.erasures import Erasures
-from lethelog.handlers.workers import ALL_ROLES, Workers, durables_of_roles
+from lethelog.handlers.operating.workers import ALL_ROLES, Workers, durables_of_roles
 from lethelog.streams.acknowledgments import QUEUE
 from lethelog.streams.broker import BrokerSettings
 from lethelog.streams.handling import Park

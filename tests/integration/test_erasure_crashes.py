@@ -10,7 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from lethelog.domain.errors import Erased, InvalidInput, Misconfigured
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.engine import Engine, open_engine
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.erasure.means import ErasureMeans

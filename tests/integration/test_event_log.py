@@ -8,8 +8,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 from lethelog.domain.errors import InvalidInput
-from lethelog.handlers.event_log import PAGE, EventLog
-from lethelog.handlers.views import EventView
+from lethelog.handlers.operating.event_log import PAGE, EventLog
+from lethelog.handlers.operating.views import EventView
 
 
 @pytest.fixture

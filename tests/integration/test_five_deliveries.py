@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.forgetting.judge_worker import JudgeWorker
 from lethelog.handlers.forgetting.pass_manager import PassManager
 from lethelog.handlers.forgetting.requesting import Passes

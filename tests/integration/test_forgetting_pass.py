@@ -15,7 +15,7 @@ from lethelog.domain.judging import NoVerdict, PairItem
 from lethelog.domain.policy import ForgettingPolicy
 from lethelog.domain.thresholds import no_thresholds
 from lethelog.handlers.forgetting.requesting import Passes, due_at
-from lethelog.handlers.workers import Workers
+from lethelog.handlers.operating.workers import Workers
 
 from .passes import ToldJudge, finish, keep, old, pass_settings, run_pass, sure, working
 

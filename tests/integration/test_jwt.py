@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 from lethelog.domain.errors import InvalidCredential, Misconfigured, Unavailable
-from lethelog.handlers import jwt_verifier as verifier_module
-from lethelog.handlers.credentials import Credentials
-from lethelog.handlers.jwt_settings import JwtSettings
-from lethelog.handlers.jwt_verifier import JwtVerifier
-from lethelog.handlers.tenancy import Tenancy
+from lethelog.handlers.access import jwt_verifier as verifier_module
+from lethelog.handlers.access.credentials import Credentials
+from lethelog.handlers.access.jwt_settings import JwtSettings
+from lethelog.handlers.access.jwt_verifier import JwtVerifier
+from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.ops.settings import Settings
 
 ISSUER, AUDIENCE = "https://issuer.example", "lethelog"

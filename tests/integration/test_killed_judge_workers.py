@@ -1,8 +1,8 @@
 """A judge worker killed at its worst moments: one charge and one proposal in the end (F43)."""
 
 import pytest
-from lethelog.handlers import workers
 from lethelog.handlers.forgetting.requesting import Passes
+from lethelog.handlers.operating import workers
 from lethelog.streams.handling import RetryPolicy
 
 from .passes import ToldJudge, finish, old, pass_settings, sure, working

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput, KeyReused, NotFound, WrongKind
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.memories import Retry
 from lethelog.streams.payloads import Actor
 

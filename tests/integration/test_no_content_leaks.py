@@ -31,14 +31,14 @@ import pytest
 from lethelog.domain.errors import LethelogError
 from lethelog.domain.fields import Input, parse
 from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evidence, PairItem
+from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller
+from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.archive.exporting import Exporting
-from lethelog.handlers.caller import ALL_PERMISSIONS, Caller
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
-from lethelog.handlers.policies import Policies
-from lethelog.handlers.tenancy import Tenancy
-from lethelog.handlers.tokens import Tokens
+from lethelog.handlers.tenancy.policies import Policies
+from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.ops.local import open_caller
 from lethelog.ops.settings import Settings
 from lethelog.projections.progress import wait_for

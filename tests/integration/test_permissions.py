@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 from lethelog.domain.errors import AccessDenied, LethelogError
-from lethelog.handlers.caller import ALL_PERMISSIONS, Caller, Permission
+from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller, Permission
 from lethelog.handlers.memory import AsyncMemory
-from lethelog.handlers.tenancy_doors import AsyncTenants, AsyncTokens
+from lethelog.handlers.tenancy.doors import AsyncTenants, AsyncTokens
 
 from .passes import ToldJudge, pass_settings
 

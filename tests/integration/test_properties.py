@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from lethelog.domain import events as e
 from lethelog.domain.errors import Conflict, LethelogError, NotFound
 from lethelog.domain.fields import normalised
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.claims import TextClaims
 from lethelog.handlers.memories import Retry
 from lethelog.projections.rebuild import Rebuilder

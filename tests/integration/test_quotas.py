@@ -6,10 +6,10 @@ from uuid import UUID
 
 import pytest
 from lethelog.domain.errors import InvalidInput, NotCaughtUp, QuotaExceeded
-from lethelog.handlers import quotas as quotas_module
 from lethelog.handlers.engine import open_engine
 from lethelog.handlers.memories import MemoryCommands, Retry
-from lethelog.handlers.policies import Policies
+from lethelog.handlers.tenancy import quotas as quotas_module
+from lethelog.handlers.tenancy.policies import Policies
 from lethelog.projections.progress import wait_for
 from lethelog.streams.append import AppendQueue
 from lethelog.streams.master_keys import Keyring

@@ -7,11 +7,11 @@ from datetime import timedelta
 import psycopg
 import pytest
 from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput, NotFound
-from lethelog.handlers.caller import ALL_PERMISSIONS, Caller
+from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller
 from lethelog.handlers.forgetting.settings import PassSettings
 from lethelog.handlers.judges.none import NoJudge
 from lethelog.handlers.memory import AsyncMemory
-from lethelog.handlers.replaying import Replaying
+from lethelog.handlers.operating.replaying import Replaying
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.streams.payloads import UnreadableEvent, WrittenByNewer
 

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from lethelog.domain.errors import Misconfigured
 from lethelog.domain.events import ProposalStaged
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.engine import open_engine
 from lethelog.handlers.memories import MemoryCommands
 from lethelog.ops.cli.role_checks import check_roles

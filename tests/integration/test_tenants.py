@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 from lethelog.domain.errors import Conflict, InvalidInput, LethelogError, NotFound
-from lethelog.handlers.tenancy import Tenancy
+from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.ops.local import open_caller
 from lethelog.ops.settings import Settings
 from lethelog.streams.directory import INSTALLATION
@@ -143,7 +143,7 @@ async def test_a_memory_expires_as_the_policy_bounds_it_unless_it_is_kept(world)
 
 
 async def test_a_report_measures_the_pace_where_the_policy_states_none(world):
-    from lethelog.handlers.policies import Policies
+    from lethelog.handlers.tenancy.policies import Policies
 
     policies = Policies(world.engine)
     world.clock.now = (await world.engine.tenants.get(world.caller.tenant)).created_at

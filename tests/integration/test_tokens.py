@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 from lethelog.domain.errors import AccessDenied, Conflict, InvalidCredential, InvalidInput, NotFound, WrongKind
-from lethelog.handlers import credentials as credentials_module
-from lethelog.handlers.caller import ALL_PERMISSIONS, Caller
-from lethelog.handlers.credentials import Credential, Credentials
+from lethelog.handlers.access import credentials as credentials_module
+from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller
+from lethelog.handlers.access.credentials import Credential, Credentials
+from lethelog.handlers.access.token_text import TokenText, read_token
+from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.engine import open_engine
 from lethelog.handlers.memory import AsyncMemory
-from lethelog.handlers.token_text import TokenText, read_token
-from lethelog.handlers.tokens import Tokens
 from lethelog.streams.master_keys import Keyring
 
 from .passes import ToldJudge, pass_settings

@@ -3,7 +3,7 @@
 import psycopg
 import pytest
 from lethelog.domain.errors import EventParked, Misconfigured, NotFound
-from lethelog.handlers.event_log import EventLog
+from lethelog.handlers.operating.event_log import EventLog
 from lethelog.projections import runner as runner_module
 from lethelog.projections.parked import list_parked
 from lethelog.projections.parked_retry import ParkedEvents

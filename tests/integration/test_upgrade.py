@@ -10,7 +10,7 @@ import pytest
 from alembic import command
 from alembic.config import Config
 from lethelog.domain import events as e
-from lethelog.handlers.caller import Caller
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.engine import open_engine
 from lethelog.handlers.memories import MemoryCommands
 from lethelog.handlers.reading import Reading

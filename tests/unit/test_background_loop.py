@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from lethelog.domain.errors import Unavailable
-from lethelog.handlers.background_loop import BackgroundLoop
+from lethelog.handlers.operating.background_loop import BackgroundLoop
 
 
 @pytest.fixture

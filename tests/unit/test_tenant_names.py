@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lethelog.domain.errors import InvalidInput
 from lethelog.domain.fields import parse
-from lethelog.handlers.tenancy import CreateTenant
-from lethelog.handlers.tenant_names import look_alike
+from lethelog.handlers.tenancy.tenancy import CreateTenant
+from lethelog.handlers.tenancy.tenant_names import look_alike
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lethelog.domain.errors import Conflict
 from lethelog.domain.events import TokenIssued, TokenRevoked
 from lethelog.domain.token import Token, decide_revoke, decide_rotate, evolve_token
-from lethelog.handlers.token_text import PATTERN, TokenText, read_token
+from lethelog.handlers.access.token_text import PATTERN, TokenText, read_token
 
 NOW = datetime(2026, 3, 1, 9, tzinfo=UTC)
 TOKENS = st.builds(TokenText, st.uuids(), st.uuids(), st.binary(min_size=32, max_size=32))

@@ -4,14 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import Any, TypeVar, Unpack
 
-from ..projections.copy_parking import Failing
-from ..projections.rebuild import Comparison, Rebuilt, Report, silent
-from ..streams.audit import Checkpoint, Verification
-from ..streams.rotation import Rotated
-from .arguments import AnyId, AnyInstant, DroppedFields, ParkedFields
+from ...projections.copy_parking import Failing
+from ...projections.rebuild import Comparison, Rebuilt, Report, silent
+from ...streams.audit import Checkpoint, Verification
+from ...streams.rotation import Rotated
+from ..arguments import AnyId, AnyInstant, DroppedFields, ParkedFields
+from ..keys import RotatedKeys
 from .audit import AnyCheckpoint
 from .installation import AsyncInstallation
-from .keys import RotatedKeys
 from .views import ParkedPage, ParkedView, Replayed, Retried
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
 
-from ..domain.errors import Unavailable
+from ...domain.errors import Unavailable
 
 T = TypeVar("T")
 

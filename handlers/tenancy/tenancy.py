@@ -6,17 +6,17 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ..domain.errors import Conflict, InvalidInput, NotFound
-from ..domain.fields import Id, Input, parse
-from ..domain.policy import ForgettingPolicy
-from ..domain.tenant import Tenant
-from ..streams.directory import INSTALLATION
-from ..streams.payloads import Actor, ActorKind
-from .caller import Caller
-from .engine import Engine
+from ...domain.errors import Conflict, InvalidInput, NotFound
+from ...domain.fields import Id, Input, parse
+from ...domain.policy import ForgettingPolicy
+from ...domain.tenant import Tenant
+from ...streams.directory import INSTALLATION
+from ...streams.payloads import Actor, ActorKind
+from ..access.caller import Caller
+from ..engine import Engine
+from ..operating.views import TenantPage, TenantView
 from .policies import Policies, with_owners_hidden
 from .tenant_names import TenantName, look_alike
-from .views import TenantPage, TenantView
 
 _NAMES_AT_ONCE = 1_000
 _MAKING = 7283460114

@@ -9,16 +9,16 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any, Literal, get_args
 
-from ..domain.errors import NotFound
-from ..projections.rebuild import drop_retired
-from ..projections.runner import ProjectionRunner
-from ..streams.acknowledgments import QUEUE
-from ..streams.broker import BrokerSettings
-from ..streams.consumers import Consumers
-from ..streams.ending import end
-from ..streams.handling import RetryPolicy
-from ..streams.relay import Relay
-from ..streams.subscriptions import (
+from ...domain.errors import NotFound
+from ...projections.rebuild import drop_retired
+from ...projections.runner import ProjectionRunner
+from ...streams.acknowledgments import QUEUE
+from ...streams.broker import BrokerSettings
+from ...streams.consumers import Consumers
+from ...streams.ending import end
+from ...streams.handling import RetryPolicy
+from ...streams.relay import Relay
+from ...streams.subscriptions import (
     EventHandler,
     EventSubscription,
     Subscription,
@@ -26,15 +26,15 @@ from ..streams.subscriptions import (
     TaskSubscription,
     durables_of,
 )
-from ..streams.tasks import TaskPublisher
-from ..streams.topology import Durable
-from .engine import Engine
-from .erasure.acknowledgments import Acknowledgments
-from .erasure.erasures import Erasures
-from .forgetting.judge_worker import JudgeWorker
-from .forgetting.pass_manager import PassManager
-from .forgetting.requesting import Passes
-from .forgetting.settings import PassSettings, task_queue
+from ...streams.tasks import TaskPublisher
+from ...streams.topology import Durable
+from ..engine import Engine
+from ..erasure.acknowledgments import Acknowledgments
+from ..erasure.erasures import Erasures
+from ..forgetting.judge_worker import JudgeWorker
+from ..forgetting.pass_manager import PassManager
+from ..forgetting.requesting import Passes
+from ..forgetting.settings import PassSettings, task_queue
 
 _LOG = logging.getLogger(__name__)
 Role = Literal["views", "relay", "passes", "judge", "schedule", "erasures"]

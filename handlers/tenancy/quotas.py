@@ -9,16 +9,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from ..domain.errors import QuotaExceeded
-from ..domain.events import MemoryArchived
-from ..domain.memory import Memory, evolve
-from ..domain.policy import ForgettingPolicy
-from ..domain.tenant import Tenant
-from ..projections.generations import tenant_read_models
-from ..projections.progress import wait_for
-from ..streams.log import Claim, Limits, NewEvent, OverQuota
-from .claims import TextClaims
-from .engine import Engine
+from ...domain.errors import QuotaExceeded
+from ...domain.events import MemoryArchived
+from ...domain.memory import Memory, evolve
+from ...domain.policy import ForgettingPolicy
+from ...domain.tenant import Tenant
+from ...projections.generations import tenant_read_models
+from ...projections.progress import wait_for
+from ...streams.log import Claim, Limits, NewEvent, OverQuota
+from ..claims import TextClaims
+from ..engine import Engine
 
 EVICTED_AT_ONCE = 20
 """How many one write makes room for; more are over a cap that was lowered, and each write brings it nearer."""

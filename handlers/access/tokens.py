@@ -8,20 +8,20 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ..domain import token as rules
-from ..domain.errors import AccessDenied, Conflict, InvalidInput, NotFound, WrongKind
-from ..domain.events import Event, TokenIssued
-from ..domain.fields import Id, Input, Instant, parse
-from ..domain.token import Token
-from ..streams.folding import fold_stream
-from ..streams.ids import new_id
-from ..streams.log import Appended, Claim, NewEvent, Unit
-from ..streams.payloads import Envelope
+from ...domain import token as rules
+from ...domain.errors import AccessDenied, Conflict, InvalidInput, NotFound, WrongKind
+from ...domain.events import Event, TokenIssued
+from ...domain.fields import Id, Input, Instant, parse
+from ...domain.token import Token
+from ...streams.folding import fold_stream
+from ...streams.ids import new_id
+from ...streams.log import Appended, Claim, NewEvent, Unit
+from ...streams.payloads import Envelope
+from ..engine import Engine
+from ..operating.views import IssuedToken, TokenPage, TokenView
 from .caller import TOKEN_PERMISSIONS, Caller, NamedKind, Permission, actor_of
 from .credentials import digest_of
-from .engine import Engine
 from .token_text import SECRET_BYTES, TokenText
-from .views import IssuedToken, TokenPage, TokenView
 
 ATTEMPTS = 20
 DEFAULT_PERMISSIONS: tuple[Permission, ...] = ("memory:read", "memory:write")

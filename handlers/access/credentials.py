@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
-from ..domain.errors import InvalidCredential
-from ..domain.token import Token, evolve_token
-from ..streams.folding import fold_stream
-from ..streams.payloads import Actor
+from ...domain.errors import InvalidCredential
+from ...domain.token import Token, evolve_token
+from ...streams.folding import fold_stream
+from ...streams.payloads import Actor
+from ..engine import Engine
 from .caller import Caller, known_permissions
-from .engine import Engine
 from .token_text import PREFIX, SECRET_BYTES, TokenText, read_token
 
 KNOWN_SECONDS = 2.0

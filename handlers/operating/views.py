@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..domain.fields import Status
+from ...domain.fields import Status
 
 
 class View(BaseModel):

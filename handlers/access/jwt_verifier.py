@@ -14,14 +14,14 @@ from typing import Any, cast
 import httpx2
 import jwt
 
-from ..domain.errors import InvalidCredential, InvalidInput, Unavailable
-from ..domain.fields import Input, Name, parse
-from ..streams.payloads import Actor
+from ...domain.errors import InvalidCredential, InvalidInput, Unavailable
+from ...domain.fields import Input, Name, parse
+from ...streams.payloads import Actor
+from ..engine import Engine
+from ..tenancy.tenancy import Tenancy
+from ..tenancy.tenant_names import TenantName
 from .caller import Caller, NamedKind, known_permissions
-from .engine import Engine
 from .jwt_settings import JwtSettings
-from .tenancy import Tenancy
-from .tenant_names import TenantName
 
 KEYS_LAST_SECONDS = 300.0
 """After this the keys are read again."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 from uuid import UUID
 
-from ..domain.errors import AccessDenied, InvalidInput
-from ..domain.fields import TRUST_ORDER, Input, Name, Producer, Trust, parse
-from ..streams.payloads import Actor, ActorKind
+from ...domain.errors import AccessDenied, InvalidInput
+from ...domain.fields import TRUST_ORDER, Input, Name, Producer, Trust, parse
+from ...streams.payloads import Actor, ActorKind
 
 Permission = Literal[
     "memory:read",

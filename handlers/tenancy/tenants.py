@@ -6,16 +6,16 @@ from datetime import date
 from typing import Any
 from uuid import UUID, uuid5
 
-from ..domain import tenant as rules
-from ..domain.errors import BudgetExceeded, Conflict, NotFound
-from ..domain.events import Event
-from ..domain.fields import parse
-from ..domain.policy import JUDGE_OPERATION, ForgettingPolicy
-from ..domain.tenant import BudgetDay, Tenant
-from ..streams.folding import fold_stream
-from ..streams.ids import new_id
-from ..streams.log import Appended, CommandKey, Log, NewEvent, Unit
-from ..streams.payloads import Actor, Envelope
+from ...domain import tenant as rules
+from ...domain.errors import BudgetExceeded, Conflict, NotFound
+from ...domain.events import Event
+from ...domain.fields import parse
+from ...domain.policy import JUDGE_OPERATION, ForgettingPolicy
+from ...domain.tenant import BudgetDay, Tenant
+from ...streams.folding import fold_stream
+from ...streams.ids import new_id
+from ...streams.log import Appended, CommandKey, Log, NewEvent, Unit
+from ...streams.payloads import Actor, Envelope
 
 CACHE_SECONDS = 2.0
 """How old a tenant's settings may be where nothing depends on the last second (policy version of envelopes)."""

@@ -10,17 +10,17 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ..domain.events import Event
-from ..domain.fields import Input, KnownAt, parse
-from ..domain.memory import Memory, evolve
-from ..projections.rebuild import Report, silent
-from ..projections.replay import Replayer, replay_schema
-from ..streams.pages import Selection
-from ..streams.payloads import RecordedEvent, UnreadableEvent, WrittenByNewer
-from .caller import Caller
-from .engine import Engine
-from .moments import has_moved_in, moment_of
-from .present import present_memory
+from ...domain.events import Event
+from ...domain.fields import Input, KnownAt, parse
+from ...domain.memory import Memory, evolve
+from ...projections.rebuild import Report, silent
+from ...projections.replay import Replayer, replay_schema
+from ...streams.pages import Selection
+from ...streams.payloads import RecordedEvent, UnreadableEvent, WrittenByNewer
+from ..access.caller import Caller
+from ..engine import Engine
+from ..moments import has_moved_in, moment_of
+from ..present import present_memory
 from .views import MemoryView, Replayed
 
 _PAGE = 500

@@ -3,11 +3,11 @@
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from .arguments import AnyId, AnyInstant
-from .caller import Permission
-from .tenancy_doors import AsyncTenants, AsyncTokens
-from .tokens import DEFAULT_GRACE_SECONDS, DEFAULT_PERMISSIONS
-from .views import IssuedToken, TenantPage, TenantView, TokenPage, TokenView
+from ..access.caller import Permission
+from ..access.tokens import DEFAULT_GRACE_SECONDS, DEFAULT_PERMISSIONS
+from ..arguments import AnyId, AnyInstant
+from ..operating.views import IssuedToken, TenantPage, TenantView, TokenPage, TokenView
+from .doors import AsyncTenants, AsyncTokens
 
 T = TypeVar("T")
 

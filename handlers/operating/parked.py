@@ -8,15 +8,15 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from ..domain.errors import InvalidInput, NotFound, Unavailable
-from ..domain.fields import Id, Input, parse
-from ..projections.parked import list_parked
-from ..projections.parked_retry import ParkedEvents
-from ..projections.rebuild import Report
-from ..streams.broker import BrokerSettings, close, connect
-from ..streams.parking_place import PAGE_LIMIT, ParkingPlace
-from .caller import Caller
-from .engine import Engine
+from ...domain.errors import InvalidInput, NotFound, Unavailable
+from ...domain.fields import Id, Input, parse
+from ...projections.parked import list_parked
+from ...projections.parked_retry import ParkedEvents
+from ...projections.rebuild import Report
+from ...streams.broker import BrokerSettings, close, connect
+from ...streams.parking_place import PAGE_LIMIT, ParkingPlace
+from ..access.caller import Caller
+from ..engine import Engine
 from .views import ParkedLeft, ParkedPage, ParkedView, Retried
 
 BROKER = "broker"

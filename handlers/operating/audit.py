@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import Field
 
-from ..domain.errors import InvalidInput
-from ..domain.fields import Input, parse
-from ..projections.rebuild import Report
-from ..streams import audit
-from ..streams.audit import Checkpoint, Verification
-from .caller import Caller
-from .engine import Engine
+from ...domain.errors import InvalidInput
+from ...domain.fields import Input, parse
+from ...projections.rebuild import Report
+from ...streams import audit
+from ...streams.audit import Checkpoint, Verification
+from ..access.caller import Caller
+from ..engine import Engine
 
 AnyCheckpoint = Checkpoint | str | PathLike[str]
 """A checkpoint, or the file that one was written to."""

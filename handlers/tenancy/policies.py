@@ -5,14 +5,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from ..domain.fields import Input, Name, parse
-from ..domain.growth import NOTHING_FORGETS, Growth, project
-from ..domain.policy import OWNERS, ForgettingPolicy
-from ..domain.tenant import Tenant
-from ..projections.generations import tenant_read_models
-from .caller import Caller
-from .engine import Engine
-from .views import CapView, PolicyReport, StockView
+from ...domain.fields import Input, Name, parse
+from ...domain.growth import NOTHING_FORGETS, Growth, project
+from ...domain.policy import OWNERS, ForgettingPolicy
+from ...domain.tenant import Tenant
+from ...projections.generations import tenant_read_models
+from ..access.caller import Caller
+from ..engine import Engine
+from ..operating.views import CapView, PolicyReport, StockView
 
 MEASURED_DAYS = 30
 """How far back the pace of writing is measured."""

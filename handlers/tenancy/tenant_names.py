@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator
 
-from ..domain.fields import Name
+from ...domain.fields import Name
 
 
 def _tenant_name(value: Any) -> Any:

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from .arguments import AnyId, AnyInstant
-from .caller import Caller, Permission
-from .engine import Engine
+from ..access.caller import Caller, Permission
+from ..access.tokens import DEFAULT_GRACE_SECONDS, DEFAULT_PERMISSIONS, Tokens
+from ..arguments import AnyId, AnyInstant
+from ..engine import Engine
+from ..operating.views import IssuedToken, TenantPage, TenantView, TokenPage, TokenView
 from .tenancy import Tenancy
-from .tokens import DEFAULT_GRACE_SECONDS, DEFAULT_PERMISSIONS, Tokens
-from .views import IssuedToken, TenantPage, TenantView, TokenPage, TokenView
 
 Calling = Callable[[], Awaitable[Caller]]
 """Checks the credential and tells who calls."""

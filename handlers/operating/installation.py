@@ -5,19 +5,19 @@ Read models and copies of them, what was parked, and the log as a whole.
 
 from typing import Unpack
 
-from ..domain.errors import InvalidInput
-from ..projections.copy_parking import Failing
-from ..projections.projection import Projection
-from ..projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
-from ..streams.audit import Checkpoint, Verification
-from ..streams.broker import BrokerSettings
-from ..streams.rotation import Rotated
-from .arguments import AnyId, AnyInstant, DroppedFields, ParkedFields
+from ...domain.errors import InvalidInput
+from ...projections.copy_parking import Failing
+from ...projections.projection import Projection
+from ...projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
+from ...streams.audit import Checkpoint, Verification
+from ...streams.broker import BrokerSettings
+from ...streams.rotation import Rotated
+from ..access.caller import Caller
+from ..access.credentials import Credential
+from ..arguments import AnyId, AnyInstant, DroppedFields, ParkedFields
+from ..engine import Engine
+from ..keys import Keys, RotatedKeys
 from .audit import AnyCheckpoint, Audit
-from .caller import Caller
-from .credentials import Credential
-from .engine import Engine
-from .keys import Keys, RotatedKeys
 from .parked import Parked
 from .replaying import Replaying
 from .views import ParkedPage, ParkedView, Replayed, Retried

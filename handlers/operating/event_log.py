@@ -9,15 +9,15 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ..domain.errors import InvalidInput, Unavailable
-from ..domain.events import event_names
-from ..domain.fields import Id, Input, KnownAt, parse
-from ..streams.pages import Selection
-from ..streams.payloads import RecordedEvent
-from ..streams.sealing import UnusableKey
-from .caller import Caller
-from .engine import Engine
-from .moments import moment_of
+from ...domain.errors import InvalidInput, Unavailable
+from ...domain.events import event_names
+from ...domain.fields import Id, Input, KnownAt, parse
+from ...streams.pages import Selection
+from ...streams.payloads import RecordedEvent
+from ...streams.sealing import UnusableKey
+from ..access.caller import Caller
+from ..engine import Engine
+from ..moments import moment_of
 from .views import EventPage, EventView
 
 PAGE = 200

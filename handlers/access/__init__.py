@@ -1,0 +1,1 @@
+"""Who may: credentials, tokens, JWTs, and the caller that comes of them."""

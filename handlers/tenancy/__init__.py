@@ -1,0 +1,1 @@
+"""Tenants: their making, names, policies and quotas."""
