@@ -1,11 +1,6 @@
-"""Every event of the log, with its stored name.
+"""Every event of the log, with its stored name; see `domain.event` for what holds of all of them.
 
-A stored name is explicit, short, versionless and for ever (a test freezes the list). Payload fields named in
-``SEALED`` are personal text: they are encrypted under the data key of the memory that stream is about, and
-those in ``SEALED_FOR`` under the key of the memory whose id stands in the named field. Once that key is
-destroyed they read as None; everything else stays readable (design.md 4).
-
-Identifiers are opaque ids from the directory, never outside names (design.md 3).
+The parts of the review desk stand in modules of their own and are found here by the same names.
 """
 
 from datetime import datetime
@@ -14,54 +9,42 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from .fields import Edge, MemoryType, Producer, Trust
+from .event import Event, NamedKind, event_class, event_names
+from .fields import Edge, LinkEdge, MemoryType, Producer, Trust
 from .judging import Action
+from .proposal_events import (
+    ContradictionStaged,
+    DependencyStaged,
+    EdgeStaged,
+    FactStaged,
+    ProposalKind,
+    ResolutionStaged,
+    Staged,
+)
+from .undo_events import MemoryEffectUndone, UndoPerformed, UndoRequested
+
+__all__ = [
+    "ContradictionStaged",
+    "DependencyStaged",
+    "EdgeStaged",
+    "Event",
+    "FactStaged",
+    "MemoryEffectUndone",
+    "NamedKind",
+    "ProposalKind",
+    "ResolutionStaged",
+    "Staged",
+    "UndoPerformed",
+    "UndoRequested",
+    "event_class",
+    "event_names",
+]
 
 ErasureKind = Literal["memory", "subject", "project", "scope", "tenant"]
 Derived = Literal["cascade", "list"]
 """What becomes of memories that follow from erased ones: erased with them, or listed for somebody to look at."""
 ReEntry = Literal["none", "block"]
 """What is left of a text: nothing, or a keyed digest by which it comes back quarantined only."""
-
-NamedKind = Literal["project", "user", "agent", "run", "session", "subject", "actor"]
-_REGISTRY: dict[str, type["Event"]] = {}
-
-
-class Event(BaseModel):
-    """Root of all payloads. ``SCHEMA`` counts payload versions; older ones go through the upcasters."""
-
-    # Written and read back as what they are, also numbers that are none: null would not be read as a number.
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_inf_nan="constants")
-
-    NAME: ClassVar[str]
-    SCHEMA: ClassVar[int] = 1
-    SEALED: ClassVar[frozenset[str]] = frozenset()
-    SEALED_FOR: ClassVar[dict[str, str]] = {}
-    NAMED: ClassVar[dict[str, NamedKind]] = {}
-    """Fields that hold the opaque id of an outside name, and the kind of name."""
-
-    @classmethod
-    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
-        super().__pydantic_init_subclass__(**kwargs)
-        name = cls.__dict__.get("NAME")
-        if name is None:
-            return
-        if name in _REGISTRY:
-            raise TypeError(
-                f"two event classes are stored as {name!r}: {_REGISTRY[name].__name__}, {cls.__name__}"
-            )
-        _REGISTRY[name] = cls
-
-
-def event_class(name: str) -> type[Event] | None:
-    """The payload class stored under this name, or None for a name this version does not know."""
-    return _REGISTRY.get(name)
-
-
-def event_names(prefix: str = "") -> tuple[str, ...]:
-    """All stored names that begin with ``prefix``, sorted."""
-    return tuple(sorted(name for name in _REGISTRY if name.startswith(prefix)))
-
 
 # --- memory ---------------------------------------------------------------------------------------------------
 
@@ -217,6 +200,16 @@ class MemoryVerified(Event):
     """Confirmed by a person or the host."""
 
     NAME = "memory.verified"
+
+
+class MemoryEdgeAdded(Event):
+    """It is linked to an older memory, which stays as it is; closing edges are `MemorySuperseded`."""
+
+    NAME = "memory.edge_added"
+
+    to: UUID
+    edge: LinkEdge
+    proposal: UUID | None = None
 
 
 # --- verdict and proposal ---------------------------------------------------------------------------------------

@@ -27,6 +27,9 @@ MemoryType = Literal["decision", "commitment", "blocker", "fact", "preference", 
 Producer = Literal["user", "agent", "system"]
 Trust = Literal["host", "user", "agent", "imported"]
 Edge = Literal["supersedes", "updates"]
+"""From a successor to the memory that it closes."""
+LinkEdge = Literal["extends", "derives"]
+"""From a newer memory to an older one that stays as it is."""
 Status = Literal["active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "erased"]
 
 CONTENT_LIMIT = 2_000
