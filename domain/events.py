@@ -533,9 +533,12 @@ class ProviderCall(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     provider: str
+    """A judge, or the identity of an embedding model."""
     operation: Literal["judging", "embedding"]
     calls: int
+    """How often text was shown to a judge; of how many memories an embedder was given the text."""
     first_at: datetime
+    """Of an embedder: when the first of those memories was recorded. Rebuilds send texts again."""
     last_at: datetime
 
 

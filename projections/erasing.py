@@ -6,10 +6,12 @@ to compare, and replays. Rows stay where a rebuild would make them again, withou
 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from ..streams.database import Connection
+from .embedders import elsewhere
 from .generations import HOME
 from .projection import ClearText, Projection
 from .replay import PREFIX
@@ -70,6 +72,43 @@ async def count_clear_texts(
         )
         [counts["neighbour cache"]] = await cursor.fetchone() or (0,)
     return counts
+
+
+class SentElsewhere(NamedTuple):
+    """That an embedding model on a server was given these texts."""
+
+    model: str
+    memories: int
+    first_at: datetime
+    """When the first of them was recorded. It was sent soon afterwards, and again with each rebuild."""
+    last_at: datetime
+
+
+async def find_sent_elsewhere(
+    connection: Connection, projections: Sequence[Projection], gone: Gone
+) -> list[SentElsewhere]:
+    """Which servers embedded them, as the copies that there still are say; to be asked before they are erased."""
+    found: dict[str, SentElsewhere] = {}
+    async for schema, text in _clear_texts(connection, projections):
+        if text.model is None:
+            continue
+        cursor = await connection.execute(
+            f"select {text.model}, count(distinct memory_id), min(recorded_at), max(recorded_at) "
+            f"from {schema}.{text.table} where {gone.where(text.about)} and {text.model} is not null group by 1",
+            gone.values,
+        )
+        for row in await cursor.fetchall():
+            here = SentElsewhere(*row)
+            if not elsewhere(here.model):
+                continue
+            before = found.get(here.model, here)
+            found[here.model] = SentElsewhere(
+                here.model,
+                max(before.memories, here.memories),
+                min(before.first_at, here.first_at),
+                max(before.last_at, here.last_at),
+            )
+    return [found[model] for model in sorted(found)]
 
 
 async def find_others(connection: Connection, projections: Sequence[Projection], gone: Gone) -> set[str]:

@@ -76,8 +76,8 @@ class LiveMemory:
     name = "live_memory"
     tables = ("live_memory", "memory_past")
     clear_texts = (
-        ClearText("live_memory", about="memory_id = any(%(memories)s)"),
-        ClearText("memory_past", about="memory_id = any(%(memories)s)"),
+        ClearText("live_memory", about="memory_id = any(%(memories)s)", model="embedding_model"),
+        ClearText("memory_past", about="memory_id = any(%(memories)s)", model="embedding_model"),
     )
     stream_column = "memory_id"
     wants = frozenset(event_names("memory."))

@@ -21,6 +21,8 @@ class ClearText:
     """SQL condition on rows that still say something."""
     becomes: str | None = None
     """What an update sets; None where the row goes."""
+    model: str | None = None
+    """The column that names the embedding model which was given the text."""
 
 
 class Projection(Protocol):

@@ -135,7 +135,8 @@ OUT_OF_REACH: tuple[OutOfReach, ...] = (
     OutOfReach(
         "providers",
         "judges and embedders elsewhere received text",
-        "the certificate names who, when and for what; ask them",
+        "the certificate names who, for what, and when first and last, as far as the log and the read models "
+        "of that moment tell: an embedder of before a rebuild is not named; ask them",
     ),
     OutOfReach("exports", "files that were handed out", "delete them where they were taken to"),
 )

@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
 from uuid import UUID
 
 import psycopg
@@ -24,7 +23,7 @@ from ...domain import events as e
 from ...domain.erasure import Erasure
 from ...domain.errors import Conflict, Misconfigured, NotFound, Unavailable, WrongKind
 from ...domain.proposal import decide_withdraw, evolve_proposal
-from ...projections.erasing import Gone, erase_clear_texts
+from ...projections.erasing import Gone, erase_clear_texts, find_sent_elsewhere
 from ...streams.database import Connection
 from ...streams.erasure_ledger import Entry
 from ...streams.folding import fold_stream
@@ -39,6 +38,7 @@ from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
 from ..forgetting.open_proposals import open_claim
 from .certificates import statement
 from .means import ErasureMeans
+from .performed import ledger_entry, performed_events
 from .places import Blind, Erasing, Looking, places
 from .targets import LEFT_SHOWN, Asked, Links, Targets
 
@@ -46,7 +46,6 @@ ERASURE = "erasure"
 """Kind of the claim that each erasure holds for ever: it is what lists them."""
 OPEN = "open-erasure"
 """Kind of the claim that an erasure holds from when it is asked for until it is verified."""
-IDS_PER_EVENT = 1_000
 ATTEMPTS = 12
 LOCK_SECONDS = 5
 SEEN_SECONDS = 5.0
@@ -210,7 +209,7 @@ class Saga:
 
     async def _take_out_what_remains(self, tenant: UUID, state: Erasure) -> None:
         """The same once more, for places that were not clean; that it was done is on record already."""
-        entry = _entry(tenant, state, state.memories, state.names, self._engine.clock())
+        entry = ledger_entry(tenant, state, state.memories, state.names, self._engine.clock())
         gone = Gone(tenant, entry.memories, entry.everything)
 
         async def take_out(connection: Connection) -> int:
@@ -225,7 +224,7 @@ class Saga:
         asked = Asked(state.previewed.kind, state.previewed.target, state.previewed.scope, state.previewed.derived)
         targets = links.reached(asked)
         names = await self._names(tenant, asked, targets)
-        entry = _entry(tenant, state, targets.memories, tuple(sorted(names)), self._engine.clock())
+        entry = ledger_entry(tenant, state, targets.memories, tuple(sorted(names)), self._engine.clock())
         gone = Gone(tenant, targets.memories, entry.everything)
         return await self._destroy(connection, entry, gone, [], state.version, "request", (links, targets))
 
@@ -242,13 +241,14 @@ class Saga:
         """The heart of it, inside a transaction that holds the locks; returns the new epoch."""
         erasing = Erasing(gone, entry.names, entry.re_entry == "block")
         counts = await self._looking.count(connection, erasing)
+        providers = await self._providers(connection, gone, found[0])
         blocks = await self._blocks(connection, entry)
         await self._checkpoint("before the ledger")
         if because == "request":
             await asyncio.to_thread(self.means.ledger.append, [entry])
         await self._checkpoint("after the ledger")
         epoch = await self._take_out(connection, entry, gone, blocks)
-        events = [*before, *_performed(entry, counts, because, len(blocks), found)]
+        events = [*before, *performed_events(entry, counts, because, len(blocks), providers, found[1].left)]
         outcome = await self._engine.log.append_within(
             connection,
             Unit(
@@ -262,6 +262,21 @@ class Saga:
         if not isinstance(outcome, Appended):
             raise _MovedOn
         return epoch
+
+    async def _providers(self, connection: Connection, gone: Gone, links: Links) -> tuple[e.ProviderCall, ...]:
+        """Who received text of them: judges, as the log says, and embedders, as the clear copies say."""
+        judges = links.providers(gone.memories)
+        embedders = (
+            e.ProviderCall(
+                provider=one.model,
+                operation="embedding",
+                calls=one.memories,
+                first_at=one.first_at,
+                last_at=one.last_at,
+            )
+            for one in await find_sent_elsewhere(connection, self._engine.projections, gone)
+        )
+        return (*judges, *embedders)
 
     async def _take_out(
         self, connection: Connection, entry: Entry, gone: Gone, blocks: Mapping[bytes, UUID]
@@ -427,54 +442,3 @@ class Saga:
         )
         if not isinstance(outcome, Appended):
             raise Conflict("the erasure moved on meanwhile; look at it again", erasure_id=state.id)
-
-
-def _entry(
-    tenant: UUID, state: Erasure, memories: tuple[UUID, ...], names: tuple[UUID, ...], at: datetime
-) -> Entry:
-    assert state.requested is not None
-    return Entry(
-        tenant=tenant,
-        erasure=state.id,
-        kind=state.previewed.kind,
-        reason=state.requested.reason,
-        re_entry=state.requested.re_entry,
-        at=at,
-        memories=memories,
-        names=names,
-        everything=state.previewed.kind == "tenant",
-    )
-
-
-def _performed(
-    entry: Entry, counts: dict[str, int], because: str, blocked: int, found: tuple[Links, Targets]
-) -> list[e.ErasurePerformed]:
-    portions = [
-        entry.memories[start : start + IDS_PER_EVENT] for start in range(0, len(entry.memories), IDS_PER_EVENT)
-    ] or [()]
-    left = found[1].left
-    last = e.ErasurePerformed(
-        memories=portions[-1],
-        names=entry.names[:IDS_PER_EVENT] if len(entry.names) <= IDS_PER_EVENT else (),
-        tenant_key=entry.everything,
-        because="ledger" if because == "ledger" else "request",
-        blocked=blocked,
-        left=left[:LEFT_SHOWN],
-        left_count=len(left),
-        providers=found[0].providers(entry.memories),
-        places=counts,
-    )
-    earlier = [
-        e.ErasurePerformed(memories=portion, because=last.because, final=False) for portion in portions[:-1]
-    ]
-    if len(entry.names) > IDS_PER_EVENT:
-        earlier += [
-            e.ErasurePerformed(
-                memories=(),
-                names=entry.names[start : start + IDS_PER_EVENT],
-                because=last.because,
-                final=False,
-            )
-            for start in range(0, len(entry.names), IDS_PER_EVENT)
-        ]
-    return [*earlier, last]

@@ -255,7 +255,10 @@ def _details(one: "ErasureView") -> list[Text]:
     lines += [Text(f"  {place.place}: {place.before} before, {place.found} after") for place in one.places]
     if one.left_count:
         lines.append(Text(f"  {one.left_count} memories that follow from these stay, to be looked at", "yellow"))
-    lines += [Text(f"  {call.provider} received text {call.calls} times", "yellow") for call in one.providers]
+    lines += [
+        Text(f"  {call.provider} received text for {call.operation} {call.calls} times", "yellow")
+        for call in one.providers
+    ]
     lines += [Text(f"  acknowledged by {said.consumer}, {moment(said.at)}") for said in one.acknowledged]
     lines += [Text(f"  not yet acknowledged by {consumer}", "yellow") for consumer in one.late or ()]
     if one.late_count > len(one.late or ()):

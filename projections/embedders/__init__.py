@@ -6,6 +6,14 @@ cosine on a pair of one model's vectors is worth a judge's time.
 
 from .floors import floor_for
 from .opening import DEFAULT_EMBEDDER, default_embedder, open_embedder
-from .port import Embedder, Vectors
+from .port import Embedder, Vectors, elsewhere
 
-__all__ = ["DEFAULT_EMBEDDER", "Embedder", "Vectors", "default_embedder", "floor_for", "open_embedder"]
+__all__ = [
+    "DEFAULT_EMBEDDER",
+    "Embedder",
+    "Vectors",
+    "default_embedder",
+    "elsewhere",
+    "floor_for",
+    "open_embedder",
+]

@@ -18,6 +18,13 @@ from ...domain.errors import Unavailable
 Vectors = NDArray[np.float32]
 """Shape (n, dimensions): one row of length 1 per text."""
 
+_ELSEWHERE = "@openai"
+
+
+def elsewhere(model: str) -> bool:
+    """Whether the embedder of this identity sends texts to a server."""
+    return _ELSEWHERE in model
+
 
 class Embedder(ABC):
     """Turns texts into unit vectors whose dot product is their cosine similarity.
@@ -25,7 +32,8 @@ class Embedder(ABC):
     Attributes:
         model: identity stored beside every vector. Equal identities mean equal vectors: it names the weights,
             their version, and the version of each rule on the way from a text to its vector. A stored vector of
-            another ``model`` is not comparable and has to be computed anew.
+            another ``model`` is not comparable and has to be computed anew. One that sends texts to a server says
+            so in it, see `elsewhere`: what is stored then tells for ever where a text was sent.
         dimensions: length of every vector.
         quick: a question is embedded in less time than handing it to a worker thread takes, some 0.1 ms, and the
             longest one in about a millisecond; it is then embedded in place.

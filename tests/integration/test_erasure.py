@@ -272,3 +272,26 @@ async def test_erasures_are_listed_newest_first(world, erasures):
     rest = await erasures.list(world.caller, {"limit": 3, "cursor": page.next_cursor})
     assert ([one.id for one in rest.erasures], rest.next_cursor) == (ids[1::-1], None)
     assert (await erasures.list(world.caller, {"unfinished": True})).erasures == ()
+
+
+async def test_the_certificate_names_the_embedders_elsewhere_that_were_given_the_text(world, erasures):
+    server = "text-embedding-3-small-1536@openai+windows"
+    first = await world.remember(f"{CANARY} one")
+    second = (
+        await world.commands.revise(world.caller, {"memory_id": first, "content": f"{CANARY} two"})
+    ).memory.id
+    other = await world.remember("Deploys go to Hetzner")
+    await world.catch_up()
+    async with world.engine.database.connection() as connection:
+        await connection.execute(
+            "update lethelog_views.live_memory set embedding_model = %s where memory_id = any(%s)",
+            (server, [second, other]),
+        )
+    recorded = (await world.get(second)).recorded_at
+    done = await erase(world, erasures, memory_id=first)
+    told = [(one.provider, one.operation, one.calls, one.first_at, one.last_at) for one in done.providers]
+    assert told == [(server, "embedding", 1, recorded, recorded)]
+    assert done.certificate["statement"]["providers"][0]["provider"] == server
+    await world.remember(f"{CANARY} three")
+    local = await world.remember(f"{CANARY} four")
+    assert (await erase(world, erasures, memory_id=local)).providers == (), "embedded in this process"

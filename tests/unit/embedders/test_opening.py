@@ -1,6 +1,6 @@
 import pytest
 from lethelog.domain.errors import Misconfigured
-from lethelog.projections.embedders import DEFAULT_EMBEDDER, open_embedder
+from lethelog.projections.embedders import DEFAULT_EMBEDDER, default_embedder, elsewhere, open_embedder
 
 
 def test_the_default_opens_offline_and_without_a_setting() -> None:
@@ -34,3 +34,12 @@ def test_it_shows_nothing_but_its_identity() -> None:
     )
     with opened as embedder:
         assert repr(embedder) == f"<OpenAiEmbedder {embedder.model}>"
+
+
+def test_an_identity_tells_whether_texts_were_sent_to_a_server():
+    with open_embedder(
+        "openai", base_url="http://127.0.0.1:9/v1", model="a-model", dimensions=8, revision="b"
+    ) as server:
+        assert elsewhere(server.model)
+    with open_embedder(default_embedder()) as here:
+        assert not elsewhere(here.model)
