@@ -40,7 +40,7 @@ from .certificates import statement
 from .means import ErasureMeans
 from .performed import ledger_entry, performed_events
 from .places import Blind, Erasing, Looking, places
-from .targets import LEFT_SHOWN, Asked, Links, Targets
+from .targets import Asked, Links, Targets
 
 ERASURE = "erasure"
 """Kind of the claim that each erasure holds for ever: it is what lists them."""
