@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from . import events as e
-from .fields import Edge, MemoryType, Producer, Status, Trust
+from .fields import Edge, LinkEdge, MemoryType, Producer, Status, Trust
 
 
 class Owners(NamedTuple):
@@ -66,6 +66,8 @@ class Memory(NamedTuple):
     suppressed: bool = False
     refuted: bool = False
     quarantined: bool = False
+    links: tuple[tuple[UUID, LinkEdge], ...] = ()
+    """Older memories that it extends or derives from, by an accepted edge; they stay as they are."""
 
     @property
     def erased(self) -> bool:
@@ -154,8 +156,29 @@ def _changes(state: Memory, event: e.Event, recorded_at: datetime) -> dict[str, 
             return {"pinned": False}
         case e.MemoryVerified():
             return {"verified": True}
+        case e.MemoryEdgeAdded():
+            # Edges are no part of the state that proposals and expected versions mean (settlement 5).
+            return {"links": (*state.links, (event.to, event.edge)), "state_version": state.state_version}
+        case e.MemoryEffectUndone():
+            return _undone(state, event, recorded_at)
         case _:
             return {"state_version": state.state_version}
+
+
+def _undone(state: Memory, event: e.MemoryEffectUndone, recorded_at: datetime) -> dict[str, Any]:
+    """An effect is gone as if it had not been, or holds again."""
+    match event.undone:
+        case "memory.archived":
+            return {"archived": event.again}
+        case "memory.superseded" if event.again:
+            held_until = max(state.begins, event.held_until or recorded_at)
+            return {"successor": event.successor, "edge": event.edge, "held_until": held_until}
+        case "memory.superseded":
+            return {"successor": None, "edge": None, "held_until": None}
+        case "memory.edge_added":
+            link = (event.linked, event.edge)
+            links = (*state.links, link) if event.again else tuple(one for one in state.links if one != link)
+            return {"links": links, "state_version": state.state_version}
 
 
 def _remembered(event: e.MemoryRemembered, stream: UUID, version: int, recorded_at: datetime) -> Memory:

@@ -12,7 +12,7 @@ from uuid import UUID
 from . import commands as c
 from . import events as e
 from .errors import Conflict, Erased, InvalidInput
-from .fields import Producer, Trust
+from .fields import Edge, LinkEdge, Producer, Trust
 from .memory import Memory, Owners
 
 CLOCK_SKEW = timedelta(minutes=5)
@@ -173,7 +173,7 @@ def decide(state: Memory, command: c.EndingCommand) -> list[e.Event]:
     refuse_if_erased(state)
     match command:
         case c.Reaffirm():
-            _refuse_unless_live(state, "reaffirmed")
+            refuse_unless_live(state, "reaffirmed")
             return [e.MemoryReaffirmed()]
         case c.Archive():
             return decide_archive(state, command.reason)
@@ -195,18 +195,28 @@ def decide_archive(state: Memory, reason: str | None = None, proposal: UUID | No
     """Archive a live memory of any type (behaviour.md 1.9); a second time changes nothing."""
     if state.archived:
         return []
-    _refuse_unless_live(state, "archived")
+    refuse_unless_live(state, "archived")
     return [e.MemoryArchived(reason=reason, proposal=proposal)]
 
 
-def decide_supersede(older: Memory, newer: Memory, proposal: UUID) -> list[e.Event]:
-    """The effect of an accepted supersede proposal on the older memory (behaviour.md 1.1.5, 1.14.5)."""
+def decide_supersede(older: Memory, newer: Memory, proposal: UUID, edge: Edge = "supersedes") -> list[e.Event]:
+    """The effect of an accepted closing proposal on the older memory (behaviour.md 1.1.5, 1.14.2, 1.14.5)."""
     for side in (older, newer):
         if side.memory_type == "event":
             raise Conflict("an event is never superseded through a proposal", memory_id=side.id)
-        _refuse_unless_live(side, "part of a supersession")
+        refuse_unless_live(side, "part of a supersession")
     held_until = max(older.begins, newer.begins)
-    return [e.MemorySuperseded(successor=newer.id, edge="supersedes", proposal=proposal, held_until=held_until)]
+    return [e.MemorySuperseded(successor=newer.id, edge=edge, proposal=proposal, held_until=held_until)]
+
+
+def decide_link(newer: Memory, older: Memory, edge: LinkEdge, proposal: UUID) -> list[e.Event]:
+    """An edge to an older memory, which stays as it is; nothing where it is there already (A18)."""
+    if (older.id, edge) in newer.links:
+        return []
+    for side in (newer, older):
+        refuse_if_erased(side)
+    refuse_unless_live(newer, "linked")
+    return [e.MemoryEdgeAdded(to=older.id, edge=edge, proposal=proposal)]
 
 
 def decide_suppress(state: Memory, *, plan_id: UUID, approver: UUID, reason: str) -> list[e.Event]:
@@ -216,7 +226,7 @@ def decide_suppress(state: Memory, *, plan_id: UUID, approver: UUID, reason: str
         return []
     if state.pinned or state.verified:
         raise Conflict("a pinned or verified memory is not suppressed; unpin it first", memory_id=state.id)
-    _refuse_unless_live(state, "suppressed")
+    refuse_unless_live(state, "suppressed")
     return [e.MemorySuppressed(plan_id=plan_id, approver=approver, reason=reason)]
 
 
@@ -273,10 +283,11 @@ def refuse_if_erased(state: Memory) -> None:
 
 def _refuse_if_closed(state: Memory, what: str) -> None:
     if state.successor or state.suppressed or state.refuted or state.quarantined:
-        _refuse_unless_live(state, what)
+        refuse_unless_live(state, what)
 
 
-def _refuse_unless_live(state: Memory, what: str) -> None:
+def refuse_unless_live(state: Memory, what: str) -> None:
+    """Raises `Conflict` naming the endings of a memory that is not live."""
     refuse_if_erased(state)
     if state.live:
         return

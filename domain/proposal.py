@@ -1,6 +1,7 @@
-"""The proposal aggregate (retention kind): decided once, by a named actor, against the versions it saw.
+"""The proposal aggregate, of every kind: decided once, by a named actor, against the versions it saw.
 
-behaviour.md 1.14.5, settlements 5, 6, 9, 19; A26, A27; F31, F32.
+What accepting does to memories, facts and commitments is the kind's own matter (`proposal_effects`).
+behaviour.md 1.14, settlements 5, 6, 9, 19; F31, F32.
 """
 
 from collections.abc import Mapping
@@ -11,11 +12,11 @@ from uuid import UUID
 
 from . import events as e
 from .errors import Conflict, StaleProposal
-from .judging import Action
 from .memory import Memory
-from .memory_rules import decide_archive, decide_supersede
 
 ProposalStatus = Literal["proposed", "applied", "rejected", "dismissed", "withdrawn"]
+WithdrawnBecause = Literal["sibling_applied", "stale", "erased"]
+Said = e.ProposalStaged | e.ProposalDismissed | e.Staged
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,31 +25,44 @@ class Proposal:
 
     id: UUID
     version: int
+    kind: e.ProposalKind
     status: ProposalStatus
-    action: Action
+    action: str
+    """What accepting does, in one word; of a retention proposal, the verdict."""
     memory_id: UUID
     related_id: UUID | None
     seen: Mapping[UUID, int]
-    pass_id: UUID
+    source: UUID
+    """The pass, session run, proposal or command that led to it."""
     created_at: datetime
+    said: Said
+    """What was staged, with the kind's own fields."""
+
+    @property
+    def subjects(self) -> tuple[UUID, ...]:
+        """The memories that accepting rests on; a newer state of one makes it stale.
+
+        Neighbours that were merely shown do not count, nor does what ended and so led to a dependency review.
+        """
+        if self.related_id is None or self.kind == "dependency":
+            return (self.memory_id,)
+        return (self.memory_id, self.related_id)
+
+    @property
+    def slot(self) -> bytes | None:
+        """What is open only once: the memory, and what is proposed about it (F32). None where that was erased."""
+        if not isinstance(self.said, e.Staged):
+            return self.memory_id.bytes + self.action.encode()
+        rest = self.said.slot()
+        return None if rest is None else self.memory_id.bytes + rest
 
 
 def evolve_proposal(
     state: Proposal | None, event: e.Event, *, stream: UUID, version: int, recorded_at: datetime
 ) -> Proposal:
     """The state after one more event of its stream."""
-    if isinstance(event, e.ProposalStaged | e.ProposalDismissed):
-        return Proposal(
-            id=stream,
-            version=version,
-            status="proposed" if isinstance(event, e.ProposalStaged) else "dismissed",
-            action=event.action,
-            memory_id=event.memory_id,
-            related_id=event.related_id,
-            seen=event.seen,
-            pass_id=event.pass_id,
-            created_at=recorded_at,
-        )
+    if isinstance(event, e.ProposalStaged | e.ProposalDismissed | e.Staged):
+        return _begun(event, stream, version, recorded_at)
     if state is None:
         raise ValueError(f"stream {stream} does not begin with a staged or dismissed proposal")
     state = replace(state, version=version)
@@ -63,27 +77,34 @@ def evolve_proposal(
             return state
 
 
-def changed_since(proposal: Proposal, memories: Mapping[UUID, Memory]) -> dict[UUID, tuple[int, int]]:
-    """Memories the proposal is about whose state version moved: id -> (seen, current).
+def _begun(said: Said, stream: UUID, version: int, recorded_at: datetime) -> Proposal:
+    of_kind = isinstance(said, e.Staged)
+    return Proposal(
+        id=stream,
+        version=version,
+        kind=said.KIND if of_kind else said.kind,
+        status="dismissed" if isinstance(said, e.ProposalDismissed) else "proposed",
+        action=said.action,
+        memory_id=said.memory_id,
+        related_id=said.related_id,
+        seen=said.seen,
+        source=said.source if of_kind else said.pass_id,
+        created_at=recorded_at,
+        said=said,
+    )
 
-    Only the memory and its related one count; neighbours that were merely shown do not.
-    """
-    subjects = [proposal.memory_id] + ([proposal.related_id] if proposal.related_id else [])
+
+def changed_since(proposal: Proposal, memories: Mapping[UUID, Memory]) -> dict[UUID, tuple[int, int]]:
+    """Memories the proposal rests on whose state version moved: id -> (seen, current)."""
     return {
         memory_id: (proposal.seen[memory_id], memories[memory_id].state_version)
-        for memory_id in subjects
+        for memory_id in proposal.subjects
         if memories[memory_id].state_version != proposal.seen[memory_id]
     }
 
 
-def decide_accept(
-    proposal: Proposal, memories: Mapping[UUID, Memory], comment: str | None
-) -> tuple[list[e.Event], dict[UUID, list[e.Event]]]:
-    """Events of the proposal, and the effects per memory, to be appended together.
-
-    Raises `Conflict` when already decided, and `StaleProposal` when a memory moved on since (settlement 6).
-    """
-    refuse_if_decided(proposal)
+def refuse_if_stale(proposal: Proposal, memories: Mapping[UUID, Memory]) -> None:
+    """Raises `StaleProposal` when a memory moved on since (settlement 6; A17)."""
     moved = changed_since(proposal, memories)
     if moved:
         memory_id, (seen, current) = next(iter(moved.items()))
@@ -95,30 +116,21 @@ def decide_accept(
             seen_version=seen,
             current_version=current,
         )
-    effects: dict[UUID, list[e.Event]] = {}
-    judged = memories[proposal.memory_id]
-    if proposal.action == "archive":
-        effects[judged.id] = decide_archive(judged, proposal=proposal.id)
-    elif proposal.action == "supersede":
-        assert proposal.related_id is not None
-        effects[judged.id] = decide_supersede(judged, memories[proposal.related_id], proposal.id)
-    accepted = e.ProposalAccepted(
-        memory_id=proposal.memory_id,
-        comment=comment,
-        effects=tuple(memory_id for memory_id, events in effects.items() if events),
-    )
-    return [accepted], {memory_id: events for memory_id, events in effects.items() if events}
+
+
+def decide_accept(proposal: Proposal, comment: str | None, effects: tuple[UUID, ...]) -> list[e.Event]:
+    """A reviewer agrees; ``effects`` are the memories that this changes. Raises `Conflict` when decided."""
+    refuse_if_decided(proposal)
+    return [e.ProposalAccepted(memory_id=proposal.memory_id, comment=comment, effects=effects)]
 
 
 def decide_reject(proposal: Proposal, comment: str | None) -> list[e.Event]:
-    """Nothing changes but the proposal; final for that memory until its freshness moves (settlement 9)."""
+    """Nothing changes but the proposal (settlement 9). Raises `Conflict` when decided."""
     refuse_if_decided(proposal)
     return [e.ProposalRejected(memory_id=proposal.memory_id, comment=comment)]
 
 
-def decide_withdraw(
-    proposal: Proposal, reason: Literal["sibling_applied", "stale", "erased"], because: UUID
-) -> list[e.Event]:
+def decide_withdraw(proposal: Proposal, reason: WithdrawnBecause, because: UUID) -> list[e.Event]:
     """Take back an open proposal that no longer makes sense; nothing where it is decided."""
     if proposal.status != "proposed":
         return []

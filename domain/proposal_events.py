@@ -13,6 +13,20 @@ from .fields import Edge, LinkEdge
 
 ProposalKind = Literal["retention", "consolidation", "fact", "resolution", "contradiction", "dependency"]
 
+ProposalAction = Literal[
+    "archive",
+    "supersede",
+    "conflict",
+    "extends",
+    "derives",
+    "updates",
+    "supersedes",
+    "assert",
+    "resolve",
+    "settle",
+]
+"""What accepting does, over all kinds."""
+
 
 class Staged(Event):
     """Root of the kinds that do not rest on a pass's verdict. Not stored itself."""
@@ -48,6 +62,10 @@ class Staged(Event):
         """Identity of the judge or extractor; None for a rule."""
         return None
 
+    def slot(self) -> bytes | None:
+        """What tells it from other open proposals of its kind about the memory; None where that was erased."""
+        return self.action.encode()
+
     def details(self) -> dict[str, Any]:
         """The kind's own fields that are no personal text, JSON-ready."""
         return self.model_dump(mode="json", include=set(self.CLEAR), exclude_none=True)
@@ -75,6 +93,10 @@ class EdgeStaged(Staged):
     def action(self) -> str:
         return self.edge
 
+    def slot(self) -> bytes | None:
+        assert self.related_id is not None
+        return self.related_id.bytes + self.edge.encode()
+
 
 class FactStaged(Staged):
     """An extractor read a fact in a memory's text."""
@@ -86,12 +108,15 @@ class FactStaged(Staged):
         "subject": "memory_id",
         "predicate": "memory_id",
         "value": "memory_id",
+        "claim": "memory_id",
     }
     CLEAR = frozenset({"confidence", "valid_from", "valid_to", "extractor"})
 
-    subject: str | None
-    predicate: str | None
-    value: str | None
+    subject: str | None = None
+    predicate: str | None = None
+    value: str | None = None
+    claim: str | None = None
+    """Keyed digest of subject, predicate and value, in hex: the same claim is open once per memory."""
     confidence: float | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
@@ -101,6 +126,12 @@ class FactStaged(Staged):
     @property
     def action(self) -> str:
         return "assert"
+
+    def slot(self) -> bytes | None:
+        return None if self.claim is None else b"assert" + bytes.fromhex(self.claim)
+
+    def texts(self) -> dict[str, str]:
+        return {name: text for name, text in super().texts().items() if name != "claim"}
 
     @property
     def probability(self) -> float | None:
@@ -157,6 +188,10 @@ class ContradictionStaged(Staged):
     def action(self) -> str:
         return "settle"
 
+    def slot(self) -> bytes | None:
+        assert self.related_id is not None
+        return self.related_id.bytes + b"settle"
+
 
 class DependencyStaged(Staged):
     """What a memory was derived from (``related_id``) was superseded, refuted or erased."""
@@ -170,3 +205,6 @@ class DependencyStaged(Staged):
     @property
     def action(self) -> str:
         return "archive"
+
+    def slot(self) -> bytes | None:
+        return b"dependency"

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from ..domain.errors import InvalidInput
 from ..domain.fields import Edge, MemoryType, Producer, Trust
+from ..domain.proposal_events import ProposalAction, ProposalKind
 from .reading import StatusChoice
 
 AnyId = UUID | str
@@ -107,8 +108,13 @@ class FilterFields(TimeFields, total=False):
 
 class ProposalFields(ReadFields, total=False):
     status: Literal["proposed", "applied", "rejected", "withdrawn"]
-    action: Literal["archive", "supersede", "conflict"]
+    kind: ProposalKind
+    action: ProposalAction
     memory_id: AnyId
+    judge: str
+    source: AnyId
+    created_after: AnyInstant
+    created_before: AnyInstant
     limit: int
     cursor: str
 

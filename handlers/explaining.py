@@ -12,7 +12,7 @@ from ..streams.payloads import RecordedEvent
 from .access.caller import Caller
 from .engine import Engine
 from .operating.views import Chain, ChainLink
-from .reviewing import Reviewing
+from .reviewing.reviewing import Reviewing
 
 
 class ChainQuery(Input):
@@ -37,12 +37,11 @@ class Explaining:
             await wait_for(self._engine.doors, "review_queue", query.after)
         proposal = await self._reviewing.load(caller.tenant, query.proposal_id)
         own = await self._engine.log.read_stream(caller.tenant, proposal.id)
-        staged = own[0].event
-        assert isinstance(staged, e.Judgment)
-        verdict = verdict_id(proposal.pass_id, staged.ref)
+        ref = proposal.said.ref if isinstance(proposal.said, e.Judgment) else ""
+        verdict = verdict_id(proposal.source, ref)
         about = [one for one in (proposal.memory_id, proposal.related_id) if one is not None]
-        streams = await self._engine.log.read_streams(caller.tenant, [proposal.pass_id, verdict, *about])
-        links = [one for one in streams.get(proposal.pass_id, []) if _leads_here(one)]
+        streams = await self._engine.log.read_streams(caller.tenant, [proposal.source, verdict, *about])
+        links = [one for one in streams.get(proposal.source, []) if _leads_here(one)]
         links += streams.get(verdict, [])
         links += own
         causes = {recorded.envelope.correlation for recorded in own[1:]}
@@ -54,7 +53,7 @@ class Explaining:
             ]
         links.sort(key=lambda recorded: (recorded.recorded_at, recorded.happened_at))
         names = await self._engine.directory.names(caller.tenant, {one.envelope.actor.id for one in links})
-        return Chain(proposal_id=proposal.id, links=tuple(_link(one, staged.ref, names) for one in links))
+        return Chain(proposal_id=proposal.id, links=tuple(_link(one, ref, names) for one in links))
 
 
 def _leads_here(recorded: RecordedEvent) -> bool:
@@ -100,6 +99,8 @@ def _in_words(event: e.Event | None, ref: str) -> str:
         case e.ProposalStaged():
             mark = ", under unselected thresholds" if event.unselected else ""
             return f"that cleared the threshold {event.threshold:g} and was proposed{mark}"
+        case e.Staged():
+            return f"a {event.KIND} proposal was made: {event.action}"
         case e.ProposalAccepted():
             return "a reviewer accepted"
         case e.ProposalRejected():

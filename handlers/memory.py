@@ -60,7 +60,7 @@ from .operating.views import (
     Written,
 )
 from .reading import Reading
-from .reviewing import Reviewing
+from .reviewing.reviewing import Reviewing
 from .tenancy.doors import AsyncTenants, AsyncTokens
 from .tenancy.policies import Policies
 

@@ -10,12 +10,12 @@ from typing import Any
 from uuid import UUID
 
 from ..domain.events import (
-    Judgment,
     ProposalAccepted,
     ProposalDismissed,
     ProposalRejected,
     ProposalStaged,
     ProposalWithdrawn,
+    Staged,
     event_names,
 )
 from ..streams.database import Connection
@@ -32,20 +32,23 @@ _COLUMNS: dict[str, str] = {
     "related_id": "uuid",
     "pair_older": "uuid",
     "pair_newer": "uuid",
-    "rule": "text not null",
-    "probability": "double precision not null",
+    "rule": "text",
+    "probability": "double precision",
     "probabilities": "jsonb not null",
     "threshold": "double precision",
     "unselected": "boolean not null",
-    "judge": "text not null",
-    "model": "text not null",
+    "judge": "text",
+    "model": "text",
     "seen": "jsonb not null",
-    "pass_id": "uuid not null",
-    "ref": "text not null",
+    "source": "uuid not null",
+    "pass_id": "uuid",
+    "ref": "text",
     "policy": "int",
     "evidence_memory": "uuid",
     "quote": "text",
-    "verdict_event": "uuid not null",
+    "details": "jsonb not null",
+    "texts": "jsonb",
+    "verdict_event": "uuid",
     "staged_event": "uuid not null",
     "correlation": "uuid not null",
     "created_at": "timestamptz not null",
@@ -57,7 +60,7 @@ class ReviewQueue:
     """One row per proposal or dismissal."""
 
     name = "review_queue"
-    version = "1"
+    version = "2"
     tables = ("review_queue",)
     clear_texts = (
         ClearText(
@@ -69,8 +72,8 @@ class ReviewQueue:
         ClearText(
             "review_queue",
             about="memory_id = any(%(memories)s)",
-            clear="comment is not null",
-            becomes="comment = null",
+            clear="comment is not null or texts is not null",
+            becomes="comment = null, texts = null",
         ),
     )
     stream_column = "proposal_id"
@@ -86,7 +89,7 @@ class ReviewQueue:
             f"create table {schema}.review_queue ({columns}, "
             "decided_at timestamptz, decided_by_kind text, decided_by uuid, decided_event uuid, comment text, "
             "withdrawn_because text, primary key (tenant, proposal_id), "
-            "check ((action in ('supersede', 'conflict')) = (related_id is not null)))"
+            "check (kind <> 'retention' or (action in ('supersede', 'conflict')) = (related_id is not null)))"
         )
 
     async def create_indexes(self, connection: Connection, schema: str) -> None:
@@ -108,7 +111,7 @@ class ReviewQueue:
     async def apply(
         self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: Any
     ) -> None:
-        made = [_row(e) for e in page if isinstance(e.event, ProposalStaged | ProposalDismissed)]
+        made = [_row(e) for e in page if isinstance(e.event, ProposalStaged | ProposalDismissed | Staged)]
         decided = [
             _decision(e)
             for e in page
@@ -122,23 +125,52 @@ class ReviewQueue:
 
 def _row(recorded: RecordedEvent) -> dict[str, Any]:
     event = recorded.event
-    assert isinstance(event, ProposalStaged | ProposalDismissed)
-    judgment: Judgment = event
-    staged = isinstance(event, ProposalStaged)
-    data = judgment.model_dump(mode="json")
-    pair = data["judged_pair"] or (None, None)
-    return {name: data.get(name) for name in _COLUMNS} | {
+    assert isinstance(event, ProposalStaged | ProposalDismissed | Staged)
+    said = _staged(event) if isinstance(event, Staged) else _judged(event)
+    row = dict.fromkeys(_COLUMNS) | said
+    return row | {
         "tenant": str(recorded.tenant),
         "proposal_id": str(recorded.stream),
-        "status": "proposed" if staged else "dismissed",
-        "pair_older": pair[0],
-        "pair_newer": pair[1],
-        "unselected": event.unselected if staged else False,
         "policy": recorded.envelope.policy,
         "staged_event": str(recorded.event_id),
         "correlation": str(recorded.envelope.correlation),
         "created_at": recorded.recorded_at.isoformat(),
         "position": recorded.position,
+    }
+
+
+def _judged(event: ProposalStaged | ProposalDismissed) -> dict[str, Any]:
+    """A retention proposal, or a dismissal: what a judge said."""
+    data = event.model_dump(mode="json")
+    pair = data["judged_pair"] or (None, None)
+    return {name: data[name] for name in _COLUMNS if name in data} | {
+        "status": "proposed" if isinstance(event, ProposalStaged) else "dismissed",
+        "pair_older": pair[0],
+        "pair_newer": pair[1],
+        "unselected": data.get("unselected", False),
+        "source": data["pass_id"],
+        "details": {},
+    }
+
+
+def _staged(event: Staged) -> dict[str, Any]:
+    """A proposal of another kind."""
+    data = event.model_dump(mode="json")
+    return {
+        "kind": event.KIND,
+        "status": "proposed",
+        "action": event.action,
+        "memory_id": data["memory_id"],
+        "related_id": data["related_id"],
+        "probability": event.probability,
+        "probabilities": {},
+        "unselected": False,
+        "judge": event.made_by,
+        "model": data.get("model"),
+        "seen": data["seen"],
+        "source": data["source"],
+        "details": event.details(),
+        "texts": event.texts() or None,
     }
 
 

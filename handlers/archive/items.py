@@ -70,7 +70,9 @@ async def opened(item: Item, archive: UUID, now: datetime, register: Register) -
         for line in item.lines
     ]
     states = _states(item, events) if item.kind == "memory" else ()
-    if item.kind == "proposal" and not isinstance(events[0].event, e.ProposalStaged | e.ProposalDismissed):
+    if item.kind == "proposal" and not isinstance(
+        events[0].event, e.ProposalStaged | e.ProposalDismissed | e.Staged
+    ):
         raise InvalidInput("event", "a proposal begins with what was staged or dismissed")
     for new in events:
         _check_reasons(new.event)

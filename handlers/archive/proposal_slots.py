@@ -5,7 +5,7 @@ from uuid import UUID
 
 from ...domain.proposal import Proposal, evolve_proposal
 from ...streams.log import Claim, Log
-from ..forgetting.open_proposals import KIND, open_digest
+from ..forgetting.open_proposals import KIND
 from .items import Opened
 
 
@@ -26,7 +26,7 @@ class ProposalSlots:
             return
         names = await self._log.stream_names(self._tenant, {one for state in states for one in _about(state)})
         self._here = {one for one, name in names.items() if name == "memory.remembered"}
-        slots = list({_slot(state) for state in states})
+        slots = [slot for slot in {state.slot for state in states} if slot is not None]
         holders = await self._log.holders(self._tenant, [(KIND, slot) for slot in slots])
         self._found = dict(zip(slots, holders, strict=True))
 
@@ -40,7 +40,10 @@ class ProposalSlots:
         about = _about(now)
         if not about.isdisjoint(refused) or about - self._here - set(coming):
             return "it is about a memory that is not here"
-        slot = _slot(now)
+        slot = now.slot
+        if slot is None:
+            # Its texts are not here, so nothing can be the same.
+            return None
         holder = self._held.get(slot, self._found[slot])
         if now.status != "proposed":
             if before is not None and before.status == "proposed" and holder == now.id:
@@ -58,10 +61,6 @@ class ProposalSlots:
 
 def _about(proposal: Proposal) -> set[UUID]:
     return {one for one in (proposal.memory_id, proposal.related_id) if one is not None}
-
-
-def _slot(proposal: Proposal) -> bytes:
-    return open_digest(proposal.memory_id, proposal.action)
 
 
 def _states(made: Opened) -> list[Proposal]:

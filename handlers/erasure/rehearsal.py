@@ -12,14 +12,13 @@ from pydantic import Field
 
 from ...domain.errors import NotFound
 from ...domain.events import CheckedPlace, ProposalStaged
-from ...domain.proposal import Proposal
 from ...projections.progress import wait_for
 from ...streams.ids import new_id
 from ...streams.log import NewEvent, Unit
 from ...streams.payloads import Envelope
 from ..access.caller import Caller
 from ..engine import Engine
-from ..forgetting.open_proposals import open_claim
+from ..forgetting.open_proposals import take_slot
 from ..memories import MemoryCommands
 from ..operating.replaying import Replaying
 from ..operating.views import View
@@ -154,7 +153,6 @@ class Rehearsing:
             unselected=True,
             verdict_event=proposal,
         )
-        slot = Proposal(proposal, 1, "proposed", "archive", memory, None, {}, proposal, self._engine.clock())
         command = new_id()
         await self._engine.log.append(
             Unit(
@@ -162,7 +160,7 @@ class Rehearsing:
                 subject=proposal,
                 events=[NewEvent(proposal, 1, staged)],
                 envelope=Envelope(caller.actor, cause=command, correlation=command),
-                claims=[open_claim(slot, release=False)],
+                claims=[take_slot(memory.bytes + staged.action.encode(), proposal)],
             )
         )
 

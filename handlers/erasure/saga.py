@@ -35,7 +35,7 @@ from ...streams.signing import digest
 from ..claims import TextClaims
 from ..engine import Engine
 from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
-from ..forgetting.open_proposals import open_claim
+from ..forgetting.open_proposals import release_slot
 from .certificates import statement
 from .means import ErasureMeans
 from .performed import ledger_entry, performed_events
@@ -378,7 +378,7 @@ class Saga:
                     subject=proposal,
                     events=[NewEvent(proposal, found.version + n, event) for n, event in enumerate(events, 1)],
                     envelope=await self._envelope(tenant, state.id),
-                    claims=[open_claim(found, release=True)],
+                    claims=release_slot(found),
                 )
             )
 

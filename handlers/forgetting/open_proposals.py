@@ -1,4 +1,4 @@
-"""One open proposal per memory and action, kept by a claim of the log (behaviour.md 1.4; F32)."""
+"""What is proposed about a memory is open once, kept by a claim of the log (behaviour.md 1.4; F32)."""
 
 from uuid import UUID
 
@@ -8,12 +8,12 @@ from ...streams.log import Claim
 KIND = "open-proposal"
 
 
-def open_digest(memory_id: UUID, action: str) -> bytes:
-    """What the claim is about; ids and a word, so no key is needed."""
-    return memory_id.bytes + action.encode()
+def take_slot(slot: bytes, proposal: UUID) -> Claim:
+    """The claim of a proposal that is staged. A slot begins with the bytes of the memory it is about."""
+    return Claim(KIND, slot, None, proposal)
 
 
-def open_claim(proposal: Proposal, *, release: bool) -> Claim:
-    """Take the slot for a proposal that is staged, or release it when it is decided."""
-    digest = open_digest(proposal.memory_id, proposal.action)
-    return Claim(KIND, digest, proposal.id if release else None, None if release else proposal.id)
+def release_slot(proposal: Proposal) -> list[Claim]:
+    """The claim to be given up when an open proposal is decided; none where an erasure took it along."""
+    slot = proposal.slot
+    return [] if slot is None else [Claim(KIND, slot, proposal.id, None)]

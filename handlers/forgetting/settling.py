@@ -8,7 +8,7 @@ from ...domain import events as e
 from ...domain.forgetting_pass import PassState, proposal_id
 from ...streams.log import Claim, ClaimHeld, CommandKey, Log, NewEvent, Outcome, Unit
 from ...streams.payloads import Envelope, RecordedEvent
-from .open_proposals import KIND, open_digest
+from .open_proposals import take_slot
 from .pass_log import WORKER
 
 _Reason = Literal["keep", "below_threshold", "no_threshold", "already_open"]
@@ -39,7 +39,7 @@ class Settler:
             unselected=not thresholds.selected,
             verdict_event=recorded.event_id,
         )
-        slot = Claim(KIND, open_digest(verdict.memory_id, verdict.action), None, stream)
+        slot = take_slot(verdict.memory_id.bytes + verdict.action.encode(), stream)
         outcome = await self._append(recorded, state, stream, staged, (slot,))
         # The claim is also held when this very proposal was staged before: then the stream exists already.
         if isinstance(outcome, ClaimHeld) and outcome.holder != stream:

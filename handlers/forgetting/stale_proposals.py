@@ -9,7 +9,7 @@ from ...streams.log import NewEvent, Unit
 from ...streams.payloads import Envelope
 from ..engine import Engine
 from ..memories import MemoryCommands
-from .open_proposals import open_claim
+from .open_proposals import release_slot
 from .pass_log import WORKER
 
 
@@ -17,12 +17,11 @@ async def withdraw_stale(engine: Engine, tenant: UUID, pass_id: UUID, cause: UUI
     """Withdraw them; returns how many. The review queue must be up to date."""
     memories = MemoryCommands(engine)
     proposals = await _open_proposals(engine, tenant)
-    about = {one for p in proposals for one in (p.memory_id, p.related_id) if one is not None}
+    about = {one for proposal in proposals for one in proposal.subjects}
     present = await memories.load_many(tenant, list(about))
     withdrawn = 0
     for proposal in proposals:
-        known = proposal.memory_id in present and (proposal.related_id is None or proposal.related_id in present)
-        if known and not changed_since(proposal, present):
+        if all(one in present for one in proposal.subjects) and not changed_since(proposal, present):
             continue
         events = decide_withdraw(proposal, "stale", pass_id)
         await engine.log.append(
@@ -31,7 +30,7 @@ async def withdraw_stale(engine: Engine, tenant: UUID, pass_id: UUID, cause: UUI
                 subject=proposal.id,
                 events=[NewEvent(proposal.id, proposal.version + n, event) for n, event in enumerate(events, 1)],
                 envelope=Envelope(WORKER, cause=cause, correlation=pass_id),
-                claims=[open_claim(proposal, release=True)],
+                claims=release_slot(proposal),
             )
         )
         withdrawn += 1

@@ -149,19 +149,27 @@ class ProposalView(View):
     memory_id: UUID
     related_id: UUID | None = None
     judged_pair: tuple[UUID, UUID] | None = None
-    rule: str
-    probability: float
-    probabilities: dict[str, float]
+    rule: str | None = None
+    probability: float | None = None
+    """How sure whoever made it was; None where nobody was asked."""
+    probabilities: dict[str, float] = {}
     threshold: float | None = None
-    unselected: bool
-    judge: str
-    model: str
+    unselected: bool = False
+    judge: str | None = None
+    """Identity of the judge or extractor; None for a rule."""
+    model: str | None = None
     quote: str | None = None
     """The sentence the verdict rests on, where the judge names one."""
+    details: dict[str, Any] = {}
+    """The kind's own fields, such as the edge and the similarity of a consolidation."""
+    texts: dict[str, str] = {}
+    """The kind's own texts, such as the fact that was read, and a line that says why."""
     stale: bool
     """A memory it is about moved on since; accepting would be refused."""
     seen: dict[UUID, int]
-    pass_id: UUID
+    source: UUID
+    """The pass, session run, proposal or command that led to it."""
+    pass_id: UUID | None = None
     created_at: datetime
     decided_at: datetime | None = None
     decided_by: str | None = None

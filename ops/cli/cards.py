@@ -54,7 +54,16 @@ _ACTION_SAYS = {
     "archive": "put the memory away",
     "supersede": "let the newer memory replace the older",
     "conflict": "note that the two contradict each other",
+    "supersedes": "let the newer memory replace the older",
+    "updates": "let the newer memory replace the older, as an update",
+    "extends": "note that the newer memory adds to the older",
+    "derives": "note that the newer memory follows from the older",
+    "assert": "put the fact on record",
+    "resolve": "take the commitment for done",
+    "settle": "say which of the two holds",
 }
+_OTHERS = {"consolidation": ("newer", "older"), "dependency": ("memory", "rests on")}
+"""What the memory of a proposal and the related one are to each other, by kind."""
 
 
 def memory_card(view: "MemoryView") -> RenderableType:
@@ -104,7 +113,7 @@ def pass_table(view: "PassView") -> RenderableType:
 def proposal_line(view: "ProposalView") -> Text:
     """A proposal on one line, its id whole."""
     line = Text.assemble(str(view.id), "  ", (f"{view.action:<9}", _ACTION_STYLE.get(view.action, "")))
-    line.append(f"  {view.probability:5.1%}  ", "bold")
+    line.append("         " if view.probability is None else f"  {view.probability:5.1%}  ", "bold")
     line.append(f"{moment(view.created_at)}  ", "dim")
     line.append(view.status, "yellow" if view.status == "proposed" else "dim")
     for mark, on in (("stale", view.stale), ("unselected thresholds", view.unselected)):
@@ -113,28 +122,37 @@ def proposal_line(view: "ProposalView") -> Text:
     return line
 
 
+def sides(view: "ProposalView") -> tuple[str, str]:
+    """What the memory of a proposal and the related one are to each other."""
+    return _OTHERS.get(view.kind, ("memory", "newer"))
+
+
 def proposal_card(detail: "ProposalDetail", console: Console, *, full: bool = False) -> Iterator[RenderableType]:
     """A proposal as a reviewer needs it: what is proposed, both memories, why, how sure."""
     view = detail.proposal
     yield proposal_line(view)
     yield Text.assemble("proposes to ", (_ACTION_SAYS.get(view.action, view.action), "bold"))
     quote = view.quote
-    sides = [_side("older" if detail.related else "memory", view.memory_id, detail.memory, quote, full)]
+    name, other = sides(view)
+    if view.kind == "retention" and view.related_id is not None:
+        name = "older"
+    shown = [_side(name, view.memory_id, detail.memory, quote, full)]
     if view.related_id is not None:
-        sides.append(_side("newer", view.related_id, detail.related, quote, full))
-    if len(sides) == 2 and console.width >= SIDE_BY_SIDE:
+        shown.append(_side(other, view.related_id, detail.related, quote, full))
+    if len(shown) == 2 and console.width >= SIDE_BY_SIDE:
         grid = Table.grid(expand=True, padding=(0, 1))
         grid.add_column(ratio=1)
         grid.add_column(ratio=1)
-        grid.add_row(*sides)
+        grid.add_row(*shown)
         yield grid
     else:
-        yield from sides
+        yield from shown
     if quote:
         yield Text.assemble(("evidence  ", "dim"), "“", safe(one_line(quote), "italic"), "”")
+    for name, said in view.texts.items():
+        yield Text.assemble((f"{name}  ", "dim"), safe(one_line(said)))
     yield bars(view, console)
-    judged = f"judged by {one_line(view.judge)} ({one_line(view.model)}), rule {view.rule}, pass {view.pass_id}"
-    yield Text(judged, "dim")
+    yield safe(_made_by(view), "dim")
     if view.stale:
         yield Text("stale: a memory moved on since, so accepting would be refused", "red")
     if view.unselected:
@@ -145,6 +163,15 @@ def proposal_card(detail: "ProposalDetail", console: Console, *, full: bool = Fa
         yield safe(f"{view.status} {moment(view.decided_at)}{by}{comment}", "bold")
     elif view.withdrawn_because:
         yield Text(f"withdrawn: {view.withdrawn_because.replace('_', ' ')}", "bold")
+
+
+def _made_by(view: "ProposalView") -> str:
+    details = ", ".join(f"{name.replace('_', ' ')} {said}" for name, said in view.details.items())
+    if view.judge is None:
+        return f"made by rule, {details}"
+    model = f" ({one_line(view.model)})" if view.model else ""
+    where = f", rule {view.rule}, pass {view.pass_id}" if view.rule is not None else ""
+    return f"judged by {one_line(view.judge)}{model}{where}" + (f", {details}" if details else "")
 
 
 def bars(view: "ProposalView", console: Console) -> RenderableType:

@@ -17,7 +17,19 @@ StatusChoice = Literal[
 ]
 """As in `handlers.reading`, whose import costs what ``--help`` should not; a test holds the two together."""
 ProposalStatus = Literal["proposed", "applied", "rejected", "withdrawn"]
-ProposalAction = Literal["archive", "supersede", "conflict"]
+ProposalAction = Literal[
+    "archive",
+    "supersede",
+    "conflict",
+    "extends",
+    "derives",
+    "updates",
+    "supersedes",
+    "assert",
+    "resolve",
+    "settle",
+]
+ProposalKind = Literal["retention", "consolidation", "fact", "resolution", "contradiction", "dependency"]
 
 _FIELDS = "Fields"
 _OWNERS = "Whose memory"

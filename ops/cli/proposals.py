@@ -6,7 +6,7 @@ import typer
 from rich.text import Text
 
 from . import options as o
-from .cards import proposal_card, proposal_line
+from .cards import proposal_card, proposal_line, sides
 from .session import Json, Session, fields
 
 ProposalId = Annotated[str, typer.Argument(metavar="ID", help="Id of a proposal.", show_default=False)]
@@ -37,9 +37,22 @@ def list_proposals(
     status: Annotated[
         str, typer.Option("--status", help="proposed, applied, rejected, withdrawn, or all of them.")
     ] = "proposed",
+    kind: Annotated[o.ProposalKind | None, typer.Option("--kind", help="Only this kind.")] = None,
     action: Annotated[o.ProposalAction | None, typer.Option("--action", help="Only this action.")] = None,
     memory_id: Annotated[
         str | None, typer.Option("--memory", metavar="ID", help="Only those about this memory.")
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", metavar="NAME", help="Only those of this judge, extractor or model.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="ID", help="Only those of this pass or session run.")
+    ] = None,
+    created_after: Annotated[
+        str | None, typer.Option("--created-after", metavar="TIME", help="Put into the queue then or later.")
+    ] = None,
+    created_before: Annotated[
+        str | None, typer.Option("--created-before", metavar="TIME", help="Put into the queue before then.")
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many, 1 to 100.")] = 25,
     cursor: Annotated[
@@ -51,8 +64,13 @@ def list_proposals(
     """List proposals, the oldest first."""
     query = fields(
         status=None if status == "all" else status,
+        kind=kind,
         action=action,
         memory_id=memory_id,
+        judge=judge,
+        source=source,
+        created_after=created_after,
+        created_before=created_before,
         limit=limit,
         cursor=cursor,
         after=after,
@@ -66,9 +84,11 @@ def list_proposals(
         return
     for one in page.proposals:
         printer.line(proposal_line(one))
-        about = f"  memory {one.memory_id}" + (f"  newer {one.related_id}" if one.related_id else "")
+        name, other = sides(one)
+        about = f"  {name} {one.memory_id}" + (f"  {other} {one.related_id}" if one.related_id else "")
         printer.line(Text(about, "dim"))
-    printer.note(f"{len(page.proposals)} of {page.total}")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in page.totals.items())
+    printer.note(f"{len(page.proposals)} of {page.total}" + (f" ({kinds})" if len(page.totals) > 1 else ""))
     if page.next_cursor is not None:
         printer.note(f"more with: --cursor {page.next_cursor}")
 

@@ -47,7 +47,7 @@ async def _until_stopped(
 
 
 async def _watch(session: Session, roles: "frozenset[Role]", action: str | None, since: int | None) -> None:
-    from ...domain.events import ProposalStaged
+    from ...domain.events import ProposalStaged, Staged
     from ...streams.follow import follow
     from ..local import open_memory
     from .serving import broker_settings
@@ -62,7 +62,7 @@ async def _watch(session: Session, roles: "frozenset[Role]", action: str | None,
             async for recorded in events:
                 staged = recorded.event
                 caller = await door.caller()
-                if recorded.tenant != caller.tenant or not isinstance(staged, ProposalStaged):
+                if recorded.tenant != caller.tenant or not isinstance(staged, ProposalStaged | Staged):
                     continue
                 if action is not None and staged.action != action:
                     continue

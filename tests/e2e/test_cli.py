@@ -342,9 +342,13 @@ def test_the_version_is_printed_and_a_bare_call_shows_the_help(cli, capsys: pyte
 
 def test_the_choices_of_the_options_are_those_of_the_engine():
     assert set(get_args(options.StatusChoice)) == set(get_args(StatusChoice))
-    from lethelog.handlers.reviewing import ProposalsQuery
+    from lethelog.handlers.reviewing.queue import ProposalsQuery
 
-    for name, choices in (("status", options.ProposalStatus), ("action", options.ProposalAction)):
+    for name, choices in (
+        ("status", options.ProposalStatus),
+        ("kind", options.ProposalKind),
+        ("action", options.ProposalAction),
+    ):
         [allowed, _] = get_args(ProposalsQuery.model_fields[name].annotation)
         assert set(get_args(allowed)) == set(get_args(choices))
     assert set(get_args(MemoryType)) <= set(cli_help_types())

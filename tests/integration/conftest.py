@@ -15,7 +15,7 @@ from lethelog.handlers.engine import Engine, open_engine
 from lethelog.handlers.erasure.means import ErasureMeans
 from lethelog.handlers.memories import MemoryCommands
 from lethelog.handlers.reading import Reading
-from lethelog.handlers.reviewing import Reviewing
+from lethelog.handlers.reviewing.reviewing import Reviewing
 from lethelog.projections.embedders import open_embedder
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.streams.broker import BrokerSettings

@@ -12,8 +12,8 @@ from lethelog.domain.events import MemoryPinned
 from lethelog.domain.ranking import Weights
 from lethelog.handlers import as_of as handlers_as_of
 from lethelog.handlers import explaining as handlers_explaining
-from lethelog.handlers import reviewing as handlers_reviewing
 from lethelog.handlers.memory import AsyncMemory
+from lethelog.handlers.reviewing import queue as handlers_queue
 from lethelog.projections import progress
 from lethelog.projections.runner import ProjectionRunner
 from lethelog.streams.log import NewEvent, Unit
@@ -446,7 +446,7 @@ async def test_f17_the_python_door_waits_for_the_position_it_is_given_on_every_r
     async def briefly(database, name, position):
         await waiting(database, name, position, seconds=0.01)
 
-    for module in (handlers_as_of, handlers_reviewing, handlers_explaining):
+    for module in (handlers_as_of, handlers_queue, handlers_explaining):
         monkeypatch.setattr(module, "wait_for", briefly)
     for name, read in reads.items():
         for given in ("nonsense", -1, True, 1.5):

@@ -18,14 +18,17 @@ from lethelog.domain import commands as c
 from lethelog.domain.errors import InvalidInput, LethelogError, NotCaughtUp, NotFound
 from lethelog.domain.fields import Input, normalised
 from lethelog.domain.thresholds import starting_thresholds
-from lethelog.handlers import as_of, explaining, reading, reviewing
+from lethelog.handlers import as_of, explaining, reading
 from lethelog.handlers.explaining import ChainQuery, Explaining
 from lethelog.handlers.forgetting import requesting
 from lethelog.handlers.forgetting.requesting import Passes, PassQuery, RequestPass
 from lethelog.handlers.memories import Retry
 from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.reading import GetQuery, HistoryQuery, ListQuery, SearchQuery
-from lethelog.handlers.reviewing import Decide, ProposalsQuery, ShowQuery
+from lethelog.handlers.reviewing import deciding
+from lethelog.handlers.reviewing import queue as review_queue
+from lethelog.handlers.reviewing.deciding import Decide
+from lethelog.handlers.reviewing.queue import ProposalsQuery, ShowQuery
 from lethelog.projections.progress import wait_for
 
 from .passes import ToldJudge, pass_settings
@@ -552,7 +555,7 @@ async def still_a_place_or_refused(world, cursor: str, ids: set[UUID]) -> None:
 
 async def test_a_read_that_waits_for_a_position_far_ahead_says_not_caught_up(world, monkeypatch):
     soon = partial(wait_for, seconds=0.05)
-    for module in (as_of, reading, reviewing, explaining, requesting):
+    for module in (as_of, reading, deciding, review_queue, explaining, requesting):
         if hasattr(module, "wait_for"):
             monkeypatch.setattr(module, "wait_for", soon)
     known = await world.remember("Deploys go to Hetzner")

@@ -12,13 +12,16 @@ NAMES = (
     "archive.export_started", "archive.exported", "archive.import_started", "archive.imported",
     "erasure.acknowledged", "erasure.incomplete", "erasure.performed", "erasure.previewed", "erasure.requested",
     "erasure.verified",
-    "memory.archived", "memory.moved", "memory.pinned", "memory.quarantined", "memory.reaffirmed", "memory.refuted",
+    "memory.archived", "memory.edge_added", "memory.effect_undone", "memory.moved", "memory.pinned", "memory.quarantined", "memory.reaffirmed", "memory.refuted",
     "memory.released", "memory.remembered", "memory.restored", "memory.superseded", "memory.suppressed",
     "memory.unpinned", "memory.verified",
     "pass.candidates_selected", "pass.completed", "pass.dispatched", "pass.failed", "pass.requested", "pass.started",
-    "proposal.accepted", "proposal.dismissed", "proposal.rejected", "proposal.staged", "proposal.withdrawn",
+    "proposal.accepted", "proposal.contradiction_staged", "proposal.dependency_staged", "proposal.dismissed",
+    "proposal.edge_staged", "proposal.fact_staged", "proposal.rejected", "proposal.resolution_staged",
+    "proposal.staged", "proposal.withdrawn",
     "tenant.budget_reserved", "tenant.budget_settled", "tenant.created", "tenant.judgment_opted", "tenant.policy_changed",
     "token.issued", "token.revoked", "token.rotated",
+    "undo.performed", "undo.requested",
     "verdict.recorded", "verdict.refused",
 )  # fmt: skip
 

@@ -1,0 +1,172 @@
+"""Accepting and rejecting: one decision, in one unit with everything that follows from it.
+
+behaviour.md 1.14.2, 1.14.5; settlements 5, 6, 9, 19; F31, F32.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from ...domain import proposal as rules
+from ...domain.errors import Conflict, InvalidInput, KeyReused, NotCaughtUp
+from ...domain.fields import CommandKey as KeyText
+from ...domain.fields import Id, Input, Reason, parse
+from ...domain.proposal import Proposal
+from ...projections.generations import tenant_read_models
+from ...projections.progress import wait_for
+from ...streams.ids import new_id
+from ...streams.log import Appended, CommandKey, KeyTaken, NewEvent, Repeated, Unit
+from ...streams.payloads import Envelope
+from ..access.caller import Caller
+from ..command_keys import command_key
+from ..engine import Engine
+from ..forgetting.open_proposals import release_slot
+from ..memories import MemoryCommands
+from ..operating.views import Decided
+from .changes import Changes, Decision, StreamChange
+from .kinds import acceptances
+from .loading import load_open, load_proposal
+from .presenting import proposal_from_log
+
+ATTEMPTS = 25
+SETTLE_SECONDS = 2.0
+"""How long a decision waits for its own effect on the read models before it answers from the log."""
+
+
+class Decide(Input):
+    """Accept or reject one proposal; the comment is personal text and is sealed."""
+
+    proposal_id: Id
+    comment: Reason | None = None
+    holds: Id | None = None
+    """Of a contradiction that is accepted: the memory that holds, the other being refuted. Left out, both stay."""
+    key: KeyText | None = None
+
+
+class Deciding:
+    """Decides proposals of one caller's tenant."""
+
+    def __init__(self, engine: Engine, memories: MemoryCommands) -> None:
+        self._engine = engine
+        self._acceptances = acceptances(engine, memories)
+
+    async def accept(self, caller: Caller, arguments: Mapping[str, Any]) -> Decided:
+        """Apply a proposal, against the versions it saw, in one unit with its effect.
+
+        Raises `StaleProposal` when a memory moved on, `Conflict` when it is decided already or can no longer be
+        applied (it then stays open), `NotFound`, `WrongKind`, `AccessDenied`.
+        """
+        return await self._decide(caller, parse(Decide, arguments), accept=True)
+
+    async def reject(self, caller: Caller, arguments: Mapping[str, Any]) -> Decided:
+        """Decline a proposal: nothing changes, and its question rests as its kind says."""
+        command = parse(Decide, arguments)
+        if command.holds is not None:
+            raise InvalidInput("holds", "goes with accepting a contradiction")
+        return await self._decide(caller, command, accept=False)
+
+    async def _decide(self, caller: Caller, command: Decide, *, accept: bool) -> Decided:
+        caller.require("memory:review")
+        tenant = caller.tenant
+        verb = "accept" if accept else "reject"
+        key = await command_key(self._engine.vault, tenant, command, command.key, verb)
+        if command.key is not None:
+            earlier = await self._engine.log.find_command(tenant, key)
+            if isinstance(earlier, KeyTaken):
+                raise KeyReused("this command key was used for another command; use a new key for a new command")
+            if isinstance(earlier, Repeated):
+                return await self._answer(caller, command.proposal_id, earlier.position, (), ())
+        settings = await self._engine.tenants.get(tenant)
+        command_id = new_id()
+        envelope = Envelope(caller.actor, cause=command_id, correlation=command_id, policy=settings.policy_version)
+        for _ in range(ATTEMPTS):
+            proposal = await load_proposal(self._engine.log, tenant, command.proposal_id)
+            changes = await self._accepted(caller, proposal, command) if accept else _rejected(proposal, command)
+            withdrawn = await self._withdraw_siblings(tenant, proposal, changes)
+            outcome = await self._engine.log.append(_unit(tenant, proposal, changes, envelope, key))
+            if isinstance(outcome, KeyTaken):
+                raise KeyReused("this command key was used for another command; use a new key for a new command")
+            if isinstance(outcome, Appended | Repeated):
+                return await self._answer(caller, proposal.id, outcome.position, changes.changed, withdrawn)
+        raise Conflict("the proposal's memories keep changing; try again")
+
+    async def _accepted(self, caller: Caller, proposal: Proposal, command: Decide) -> Changes:
+        rules.refuse_if_decided(proposal)
+        if command.holds is not None and proposal.kind != "contradiction":
+            raise InvalidInput("holds", f"goes with a contradiction; this is a {proposal.kind} proposal")
+        acceptance = self._acceptances.get(proposal.kind)
+        if acceptance is None:
+            raise Conflict(f"{proposal.kind} proposals cannot be accepted here", proposal_id=proposal.id)
+        changes = await acceptance.effects(proposal, Decision(caller, command.holds))
+        accepted = rules.decide_accept(proposal, command.comment, changes.changed)
+        changes.streams.insert(0, StreamChange(proposal.id, proposal.version, accepted))
+        changes.claims += release_slot(proposal)
+        return changes
+
+    async def _withdraw_siblings(self, tenant: UUID, proposal: Proposal, changes: Changes) -> tuple[UUID, ...]:
+        """Take back other open proposals about the memories that are changed (settlement 6)."""
+        if not changes.changed:
+            return ()
+        withdrawn: list[UUID] = []
+        for sibling in await self._siblings(tenant, proposal, changes.changed):
+            events = rules.decide_withdraw(sibling, "sibling_applied", proposal.id)
+            changes.streams.append(StreamChange(sibling.id, sibling.version, events))
+            changes.claims += release_slot(sibling)
+            withdrawn.append(sibling.id)
+        return tuple(withdrawn)
+
+    async def _siblings(self, tenant: UUID, proposal: Proposal, changed: tuple[UUID, ...]) -> list[Proposal]:
+        await wait_for(self._engine.doors, "review_queue", await self._engine.log.head())
+        async with tenant_read_models(self._engine.doors, tenant) as connection:
+            cursor = await connection.execute(
+                "select proposal_id from review_queue where tenant = %s and status = 'proposed' "
+                "and proposal_id <> %s and (memory_id = any(%s) or related_id = any(%s) and kind <> 'dependency')",
+                (tenant, proposal.id, list(changed), list(changed)),
+            )
+            ids = [row[0] for row in await cursor.fetchall()]
+        return await load_open(self._engine.log, tenant, ids)
+
+    async def _answer(
+        self,
+        caller: Caller,
+        proposal_id: UUID,
+        position: int,
+        changed: tuple[UUID, ...],
+        withdrawn: tuple[UUID, ...],
+    ) -> Decided:
+        """What was decided, told from the log: a read model that is behind must not make it look undone.
+
+        The views are waited for all the same, for a moment, so that whoever looks next sees it.
+        """
+        with contextlib.suppress(NotCaughtUp):
+            for name in ("review_queue", "live_memory"):
+                await wait_for(self._engine.doors, name, position, seconds=SETTLE_SECONDS)
+        recorded = await self._engine.log.read_stream(caller.tenant, proposal_id)
+        return Decided(
+            proposal=await proposal_from_log(self._engine, recorded),
+            changed=changed,
+            withdrawn=withdrawn,
+            position=position,
+        )
+
+
+def _rejected(proposal: Proposal, command: Decide) -> Changes:
+    declined = rules.decide_reject(proposal, command.comment)
+    return Changes([StreamChange(proposal.id, proposal.version, declined)], release_slot(proposal))
+
+
+def _unit(tenant: UUID, proposal: Proposal, changes: Changes, envelope: Envelope, key: CommandKey) -> Unit:
+    return Unit(
+        tenant=tenant,
+        subject=proposal.id,
+        events=[
+            NewEvent(change.stream, change.version + n, event)
+            for change in changes.streams
+            for n, event in enumerate(change.events, 1)
+        ],
+        envelope=envelope,
+        claims=changes.claims,
+        command=key,
+        new_keys=changes.new_keys,
+    )
