@@ -521,6 +521,9 @@ class ErasurePerformed(Event):
     """Memories that follow from these and stay, for somebody to look at; the first hundred."""
     left_count: int = 0
     providers: tuple["ProviderCall", ...] = ()
+    exports: tuple["ExportedCopy", ...] = ()
+    """Archives that may hold text of theirs; the last hundred that were begun."""
+    exports_count: int = 0
     places: dict[str, int] = {}
     """How many entries each place held right before."""
     final: bool = True
@@ -540,6 +543,17 @@ class ProviderCall(BaseModel):
     first_at: datetime
     """Of an embedder: when the first of those memories was recorded. Rebuilds send texts again."""
     last_at: datetime
+
+
+class ExportedCopy(BaseModel):
+    """An archive that was handed out before, which no erasure here can reach."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    archive: UUID
+    at: datetime
+    sha256: str | None = None
+    """Of the file; None where nobody knows whether it was finished."""
 
 
 class ErasureIncomplete(Event):

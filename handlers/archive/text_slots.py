@@ -69,13 +69,14 @@ class TextSlots:
         return None
 
     async def refuted_here(self, memory: Memory) -> UUID | None:
-        """A memory that this tenant itself refuted, and whose text this one has: it comes in quarantined (F09)."""
+        """A memory of this text that the tenant itself refuted or erased: this one comes in quarantined."""
         if memory.content is None or not holds(memory) or memory.quarantined:
             return None
         holder = self._holder(self._slot("refuted", memory))
-        if holder is None or await self._origin(holder) == self._archive:
+        if holder is None:
             return None
-        return holder
+        own = await self._origin(holder) != self._archive
+        return holder if own or await self._blocks(holder) else None
 
     def claims(self) -> list[Claim]:
         """What the unit demands and changes."""
@@ -108,6 +109,8 @@ class TextSlots:
         slot = self._slot(kind, memory)
         holder = self._holder(slot)
         if holder is not None and holder != memory.id:
+            if kind == "refuted" and await self._blocks(holder):
+                return
             states = await self._load(holder)
             theirs = _ended_at(states) if kind == "ended" else _turned_at(states, "refuted")
             if theirs > at:
@@ -126,7 +129,12 @@ class TextSlots:
             return
         slot = self._slot("refuted", memory)
         holder = self._holder(slot)
-        if holder is None or holder == memory.id or await self._origin(holder) is None:
+        if (
+            holder is None
+            or holder == memory.id
+            or await self._origin(holder) is None
+            or await self._blocks(holder)
+        ):
             return
         if _turned_at(await self._load(holder), "refuted") <= released[-1]:
             self._held[slot] = None
@@ -135,6 +143,11 @@ class TextSlots:
         """The archive that a memory came in with; None for one of this tenant's own."""
         await self._load(memory_id)
         return self._origins.get(memory_id)
+
+    async def _blocks(self, memory_id: UUID) -> bool:
+        """Whether a memory was erased and its digest left to keep its text out: no archive releases that."""
+        states = await self._load(memory_id)
+        return bool(states) and states[-1].content is None
 
     async def _load(self, memory_id: UUID) -> Sequence[Memory]:
         if memory_id not in self._states:

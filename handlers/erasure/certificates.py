@@ -76,6 +76,10 @@ def statement(
         "out_of_reach": [
             {"place": one.name, "why": one.why, "what_to_do": one.what_to_do} for one in OUT_OF_REACH
         ],
+        "exports": {
+            "count": state.performed.exports_count,
+            "archives": [one.model_dump(mode="json") for one in state.performed.exports],
+        },
         "providers": [one.model_dump(mode="json") for one in state.performed.providers],
     }
 

@@ -329,6 +329,8 @@ class Erasures:
             places=verified.places if verified and state.phase == "verified" else (),
             remaining=dict(state.remaining),
             providers=performed.providers if performed else (),
+            exports=performed.exports if performed else (),
+            exports_count=performed.exports_count if performed else 0,
             acknowledged=tuple(Acknowledged(consumer=name, at=at) for name, at in state.acknowledged),
             certificate=document,
         )

@@ -1,5 +1,6 @@
 """An erasure that was done, as the ledger and the log have it."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -9,6 +10,19 @@ from ...streams.erasure_ledger import Entry
 from .targets import LEFT_SHOWN
 
 IDS_PER_EVENT = 1_000
+EXPORTS_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfItsReach:
+    """What an erasure does not reach, as far as it is known."""
+
+    providers: tuple[e.ProviderCall, ...]
+    """Who received text of it."""
+    exports: list[e.ExportedCopy]
+    """Archives that may hold text of it, oldest first."""
+    left: tuple[UUID, ...]
+    """Memories that follow from it and stay."""
 
 
 def ledger_entry(
@@ -34,8 +48,7 @@ def performed_events(
     counts: dict[str, int],
     because: str,
     blocked: int,
-    providers: tuple[e.ProviderCall, ...],
-    left: tuple[UUID, ...],
+    beyond: OutOfItsReach,
 ) -> list[e.ErasurePerformed]:
     """What goes on record with it, in portions that fit a message; the last one carries the counts."""
     portions = [
@@ -47,9 +60,11 @@ def performed_events(
         tenant_key=entry.everything,
         because="ledger" if because == "ledger" else "request",
         blocked=blocked,
-        left=left[:LEFT_SHOWN],
-        left_count=len(left),
-        providers=providers,
+        left=beyond.left[:LEFT_SHOWN],
+        left_count=len(beyond.left),
+        providers=beyond.providers,
+        exports=tuple(beyond.exports[-EXPORTS_SHOWN:]),
+        exports_count=len(beyond.exports),
         places=counts,
     )
     earlier = [

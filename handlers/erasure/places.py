@@ -138,7 +138,12 @@ OUT_OF_REACH: tuple[OutOfReach, ...] = (
         "the certificate names who, for what, and when first and last, as far as the log and the read models "
         "of that moment tell: an embedder of before a rebuild is not named; ask them",
     ),
-    OutOfReach("exports", "files that were handed out", "delete them where they were taken to"),
+    OutOfReach(
+        "exports",
+        "files that were handed out",
+        "the certificate names each archive that may hold it, with its digest; delete them where they were taken "
+        "to. Importing one brings nothing back that the ledger names",
+    ),
 )
 
 

@@ -32,13 +32,14 @@ from ...streams.log import Appended, Claim, NewEvent, Unit
 from ...streams.payloads import Actor, Envelope, RecordedEvent
 from ...streams.recollection import keep_out
 from ...streams.signing import digest
+from ..archive.records import Exports
 from ..claims import TextClaims
 from ..engine import Engine
 from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
 from ..forgetting.open_proposals import release_slot
 from .certificates import statement
 from .means import ErasureMeans
-from .performed import ledger_entry, performed_events
+from .performed import OutOfItsReach, ledger_entry, performed_events
 from .places import Blind, Erasing, Looking, places
 from .targets import Asked, Links, Targets
 
@@ -241,14 +242,19 @@ class Saga:
         """The heart of it, inside a transaction that holds the locks; returns the new epoch."""
         erasing = Erasing(gone, entry.names, entry.re_entry == "block")
         counts = await self._looking.count(connection, erasing)
-        providers = await self._providers(connection, gone, found[0])
+        links, targets = found
+        beyond = OutOfItsReach(
+            providers=await self._providers(connection, gone, links),
+            exports=await self._exports(entry.tenant, links, targets),
+            left=targets.left,
+        )
         blocks = await self._blocks(connection, entry)
         await self._checkpoint("before the ledger")
         if because == "request":
             await asyncio.to_thread(self.means.ledger.append, [entry])
         await self._checkpoint("after the ledger")
         epoch = await self._take_out(connection, entry, gone, blocks)
-        events = [*before, *performed_events(entry, counts, because, len(blocks), providers, found[1].left)]
+        events = [*before, *performed_events(entry, counts, because, len(blocks), beyond)]
         outcome = await self._engine.log.append_within(
             connection,
             Unit(
@@ -313,6 +319,15 @@ class Saga:
         )
         await keep_out(connection)
         await connection.execute("select pg_advisory_xact_lock(%s)", (_APPEND_LOCK,))
+
+    async def _exports(self, tenant: UUID, links: Links, targets: Targets) -> list[e.ExportedCopy]:
+        """Archives that were written before, and may hold text of what is erased; oldest first."""
+        since = {one: links.since[one] for one in targets.memories if one in links.since}
+        return [
+            e.ExportedCopy(archive=export.archive, at=export.at, sha256=export.digest)
+            for export in await Exports(self._engine).all(tenant)
+            if any(export.may_hold(one, position) for one, position in since.items())
+        ]
 
     async def _names(self, tenant: UUID, asked: Asked, targets: Targets) -> set[UUID]:
         """Opaque ids whose names go: those of the person, as whatever they appear, or of the project."""

@@ -52,6 +52,8 @@ class Links:
     position: int = 0
     unreadable: int = 0
     """Events that may be about anybody, since they cannot be read."""
+    since: dict[UUID, int] = field(default_factory=dict[UUID, int])
+    """At which position each memory was remembered."""
     said_of: dict[UUID, set[UUID | str]] = field(default_factory=dict[UUID, "set[UUID | str]"])
     """Persons, projects and scopes that each memory was ever filed under."""
     lines: dict[UUID, list[UUID]] = field(default_factory=lambda: defaultdict(list))
@@ -67,12 +69,13 @@ class Links:
 
     async def read(self, database: Database, tenant: UUID, upto: int) -> None:
         """Go on to a position of the log."""
-        async for name, stream, at, clear in _clear_events(database, tenant, self.position, upto):
+        async for position, name, stream, at, clear in _clear_events(database, tenant, self.position, upto):
             if clear is None:
                 self.unreadable += name != VerdictRecorded.NAME
             elif name == VerdictRecorded.NAME:
                 self._add_verdict(at, clear)
             else:
+                self.since.setdefault(stream, position)
                 self._add_filing(stream, clear)
                 if name == MemoryRemembered.NAME:
                     self._add_memory(stream, clear)
@@ -159,7 +162,7 @@ def _closed(seeds: set[UUID], links: dict[UUID, list[UUID]]) -> set[UUID]:
 
 async def _clear_events(
     database: Database, tenant: UUID, after: int, upto: int
-) -> AsyncGenerator[tuple[str, UUID, datetime, dict[str, Any] | None]]:
+) -> AsyncGenerator[tuple[int, str, UUID, datetime, dict[str, Any] | None]]:
     """The readable fields of a tenant's events that link memories; None for those that cannot be read."""
     only = Selection(tenant, names=_NAMES)
     while True:
@@ -167,12 +170,12 @@ async def _clear_events(
             rows: Sequence[tuple[Any, ...]] = await read_rows(
                 connection, after, _PAGE, upto=upto, only=only, columns="position, name, stream, recorded_at, body"
             )
-        for _, name, stream, at, body in rows:
+        for position, name, stream, at, body in rows:
             try:
                 clear = payloads.split(body).header.clear
             except payloads.UnreadableEvent:
                 clear = None
-            yield name, stream, at, clear
+            yield position, name, stream, at, clear
         if len(rows) < _PAGE:
             return
         after = rows[-1][0]

@@ -7,7 +7,7 @@ from uuid import UUID
 from pydantic import Field
 
 from ...domain.erasure import Phase
-from ...domain.events import CheckedPlace, Derived, ErasureKind, ProviderCall, ReEntry
+from ...domain.events import CheckedPlace, Derived, ErasureKind, ExportedCopy, ProviderCall, ReEntry
 from ..operating.views import View
 
 
@@ -59,6 +59,9 @@ class ErasureView(View):
     remaining: dict[str, str] = Field(default_factory=dict[str, str])
     """Places that are not clean yet, and why."""
     providers: tuple[ProviderCall, ...] = ()
+    exports: tuple[ExportedCopy, ...] = ()
+    """Archives written before that may hold what was erased; the last hundred of ``exports_count``."""
+    exports_count: int = 0
     acknowledged: tuple[Acknowledged, ...] = ()
     """Subscribers that said they erased their copies, in that order."""
     late: tuple[str, ...] | None = None

@@ -259,6 +259,7 @@ def _details(one: "ErasureView") -> list[Text]:
         Text(f"  {call.provider} received text for {call.operation} {call.calls} times", "yellow")
         for call in one.providers
     ]
+    lines += [Text(f"  archive {copy.archive} may hold it; delete its copies", "yellow") for copy in one.exports]
     lines += [Text(f"  acknowledged by {said.consumer}, {moment(said.at)}") for said in one.acknowledged]
     lines += [Text(f"  not yet acknowledged by {consumer}", "yellow") for consumer in one.late or ()]
     if one.late_count > len(one.late or ()):
