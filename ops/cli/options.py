@@ -89,6 +89,14 @@ AsTrust = Annotated[
     Trust | None,
     typer.Option("--trust", help="Trust it less than its writer, never more.", rich_help_panel=_FIELDS),
 ]
+Imported = Annotated[
+    bool,
+    typer.Option(
+        "--imported",
+        help=f"It was written elsewhere: up to {IMPORT_CONTENT_LIMIT:,} characters; needs memory:import.",
+        rich_help_panel=_FIELDS,
+    ),
+]
 Core = Annotated[bool, typer.Option("--core", help="Mark as core.", rich_help_panel=_FIELDS)]
 Pinned = Annotated[
     bool, typer.Option("--pinned", help="Protect from every proposal but conflict.", rich_help_panel=_FIELDS)

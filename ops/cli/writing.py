@@ -24,6 +24,7 @@ def register(app: typer.Typer) -> None:
         app,
         remember,
         'lethelog remember "Deploys go to Hetzner" --type decision --project site',
+        "lethelog remember --imported --occurred-at 2024-05-01 - < minutes.md",
         "lethelog remember --tag ops --tag on-call --occurred-at 2026-03-01T09:00:00Z - < note.txt",
         'lethelog remember "Prefers tea" --type preference --user ada --metadata source=chat --json',
         'lethelog remember -- "-v means verbose here"   # -- before a text that begins with a dash',
@@ -63,6 +64,7 @@ def remember(
     metadata: o.Metadata = None,
     producer: o.AsProducer = None,
     trust: o.AsTrust = None,
+    imported: o.Imported = False,
     core: o.Core = False,
     pinned: o.Pinned = False,
     derived_from: o.DerivedFrom = None,
@@ -105,7 +107,12 @@ def remember(
         expires_at=expires_at,
     )
     content = o.content_of(text)
-    _write(context, json_only, "remembered", lambda memory: memory.remember(content, key=key, **given))
+
+    def write(memory: "Memory") -> "Written":
+        door = memory.import_memory if imported else memory.remember
+        return door(content, key=key, **given)
+
+    _write(context, json_only, "remembered", write)
 
 
 def revise(

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from lethelog.domain.errors import Conflict, LethelogError
 from lethelog.handlers.access.caller import Caller
+from lethelog.handlers.archive import importing
 from lethelog.handlers.engine import Engine, open_engine
 from lethelog.handlers.forgetting.judge_worker import JudgeWorker
 from lethelog.handlers.forgetting.settings import task_queue
@@ -61,6 +62,24 @@ async def write(given: dict[str, Any]) -> None:
         await asyncio.gather(*(one(number) for number in range(first, last)))
         tell(upto=last)
     await engine.close()
+
+
+async def import_archive(given: dict[str, Any]) -> None:
+    """Read an archive in by small units; tells each, and waits for good before the one after ``units``."""
+    importing._EVENTS = 5
+    engine, caller, _ = await opened(given)
+    append, left = engine.log.append, given["units"]
+
+    async def counted(unit: Any) -> Any:
+        nonlocal left
+        if not left:
+            tell(holding=True)
+            await asyncio.Event().wait()
+        left -= 1
+        return await append(unit)
+
+    engine.log.append = counted
+    await importing.Importing(engine).import_archive(caller, Path(given["archive"]))
 
 
 async def remember_alike(given: dict[str, Any]) -> None:
@@ -222,6 +241,7 @@ JOBS = {
     job.__name__: job
     for job in (
         write,
+        import_archive,
         remember_alike,
         revise,
         project,

@@ -332,6 +332,22 @@ async def test_an_import_that_was_broken_off_goes_on_where_it_stopped(
     assert await told(lived_world, made["first"]) == await told(elsewhere, made["first"])
 
 
+async def test_a_process_killed_while_it_imports_leaves_nothing_twice_and_nothing_missing(
+    elsewhere, archive, start, tmp_path
+):
+    tenant, actor = elsewhere.caller.tenant, elsewhere.caller.actor.id
+    given = {"database_url": elsewhere.database_url, "tenant": tenant, "actor": actor, "archive": str(archive)}
+    for units in (3, 4):
+        child = await start("import_archive", units=units, **given)
+        await child.until(holding=True)
+        await child.kill()
+    head = await elsewhere.engine.log.head()
+    assert 5 < head < len(lines_of(archive)), "it was killed in the middle"
+    result = await bring_in(elsewhere, archive)
+    assert result.items == () and result.count("present") and result.count("imported")
+    assert body_of(archive) == body_of(await export(elsewhere, tmp_path / "b.jsonl"))
+
+
 async def test_exports_are_on_record_so_that_an_erasure_can_name_them(world, tmp_path):
     ada = await world.remember("Likes tea", user_id="ada")
     bob = await world.remember("Likes coffee", user_id="bob")
