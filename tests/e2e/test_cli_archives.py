@@ -1,7 +1,9 @@
 """`lethelog export`, `lethelog import`, and a long text that was written elsewhere."""
 
+import asyncio
 import json
 import signal
+import threading
 
 
 def test_a_tenant_moves_by_two_commands_and_a_dry_run_says_so_before(cli, other_tenant, tmp_path):
@@ -21,18 +23,21 @@ def test_a_tenant_moves_by_two_commands_and_a_dry_run_says_so_before(cli, other_
 def test_a_long_text_written_elsewhere_is_remembered_at_its_own_date(cli):
     text = "A line of the minutes of 2024.\n" * 3_000
     assert cli("remember", "--json", "-", stdin=text).error["field"] == "content"
-    written = cli.json("remember", "--imported", "--occurred-at", "2024-05-01T09:00:00Z", "-", stdin=text)
+    written = cli.json(
+        "remember", "--imported", "--occurred-at", "2024-05-01T09:00:00Z", "--trust", "imported", "-", stdin=text
+    )
     assert written["memory"]["trust"] == "imported" and written["memory"]["occurred_at"].startswith("2024-05-01")
 
 
 def test_ctrl_c_leaves_no_file(cli, tmp_path, monkeypatch):
     cli.remember("Deploys go to Hetzner")
 
-    def interrupted(*_):
-        signal.raise_signal(signal.SIGINT)
+    async def interrupted(*_):
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        await asyncio.Event().wait()
 
     with monkeypatch.context() as patch:
-        patch.setattr("lethelog.handlers.archive.exporting.ArchiveWriter.write", interrupted)
+        patch.setattr("lethelog.handlers.archive.exporting.Exports.finish", interrupted)
         assert cli("export", str(tmp_path / "a.jsonl")).status == 130
     assert list(tmp_path.iterdir()) == []
     assert json.loads(cli("export", str(tmp_path / "a.jsonl"), "--json").out)["memories"] == 1
