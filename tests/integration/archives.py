@@ -11,7 +11,7 @@ import psycopg
 from lethelog.domain import events as e
 from lethelog.handlers.archive.exporting import Exporting
 from lethelog.handlers.archive.importing import Importing, ImportResult
-from lethelog.handlers.forgetting.open_proposals import KIND, open_digest
+from lethelog.handlers.forgetting.open_proposals import take_slot
 from lethelog.streams.log import Appended, Claim, NewEvent, Unit
 from lethelog.streams.payloads import Actor, Envelope
 
@@ -71,7 +71,7 @@ async def propose(
     await append(
         world,
         [NewEvent(proposal, 1, staged)],
-        [Claim(KIND, open_digest(memory_id, action), None, proposal)],
+        [take_slot(memory_id.bytes + action.encode(), proposal)],
     )
     return proposal
 
