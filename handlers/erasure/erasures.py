@@ -208,6 +208,7 @@ class Erasures:
                 isinstance(one.event, e.ErasureVerified) and one.event.certificate == signed.sha256
                 for one in recorded
             ),
+            done_again=state.performed.because == "ledger",
             remaining=remaining,
         )
 

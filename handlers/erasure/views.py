@@ -92,10 +92,12 @@ class CertificateCheck(View):
     """Whether this deployment's key signed it."""
     on_record: bool
     """Whether the log says that exactly this was certified."""
+    done_again: bool = False
+    """Whether the log was put back from before it and it was done again by the ledger: that log cannot say so."""
     remaining: dict[str, str] = Field(default_factory=dict[str, str])
     """Places in which something is there again."""
 
     @property
     def holds(self) -> bool:
         """Whether all of it still holds."""
-        return self.own_key and self.on_record and not self.remaining
+        return self.own_key and (self.on_record or self.done_again) and not self.remaining
