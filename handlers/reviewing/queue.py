@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from ...domain.errors import NotFound
-from ...domain.fields import Id, Input, Instant, Position, parse
+from ...domain.fields import Id, Input, Instant, Name, Position, parse
 from ...domain.proposal_events import ProposalAction, ProposalKind
 from ...projections.as_of import AsOf
 from ...projections.generations import tenant_read_models
@@ -33,7 +33,7 @@ class ProposalFilter(Input):
     action: ProposalAction | None = None
     memory_id: Id | None = None
     """Either of the memories that it is about."""
-    judge: str | None = Field(default=None, min_length=1, max_length=256, strict=True)
+    judge: Name | None = None
     """Identity of the judge or extractor, or name of the model."""
     source: Id | None = None
     """The pass, session run, proposal or command that led to it."""
