@@ -7,6 +7,7 @@ from typing import Any, TypeVar, Unpack
 from ...domain.events import ReEntry
 from ..arguments import AnyId
 from .doors import AsyncErasureDoor, ErasureFields
+from .ledger import LedgerView
 from .rehearsal import Rehearsal, Step
 from .views import CertificateCheck, ErasurePage, ErasurePreview, ErasureView
 
@@ -48,6 +49,14 @@ class BlockingErasureDoor(ABC):
     def check_certificate(self, document: Mapping[str, Any]) -> CertificateCheck:
         """See `AsyncMemory.check_certificate`."""
         return self.run(self._erasing.check_certificate(document))
+
+    def erasure_ledger(self) -> LedgerView:
+        """See `AsyncMemory.erasure_ledger`."""
+        return self.run(self._erasing.erasure_ledger())
+
+    def complete_erasure_ledger(self) -> LedgerView:
+        """See `AsyncMemory.complete_erasure_ledger`."""
+        return self.run(self._erasing.complete_erasure_ledger())
 
     def rehearse_erasure(self, step: Step = lambda _what: None) -> Rehearsal:
         """See `AsyncMemory.rehearse_erasure`."""

@@ -9,6 +9,7 @@ from ..access.caller import Caller
 from ..arguments import AnyId
 from ..engine import Engine
 from .erasures import Erasures
+from .ledger import LedgerKeeping, LedgerView
 from .rehearsal import Rehearsal, Rehearsing, Step
 from .views import CertificateCheck, ErasurePage, ErasurePreview, ErasureView
 
@@ -76,6 +77,14 @@ class AsyncErasureDoor:
     async def check_certificate(self, document: Mapping[str, Any]) -> CertificateCheck:
         """Hold a certificate against this system as it is now, every place included."""
         return await Erasures(self.engine).check_certificate(await self.caller(), document)
+
+    async def erasure_ledger(self) -> LedgerView:
+        """How the file stands that outlives the database: what it holds, and what it lacks of the log's erasures."""
+        return await LedgerKeeping(self.engine).show(await self.caller())
+
+    async def complete_erasure_ledger(self) -> LedgerView:
+        """Write to that file what it lacks, after it was lost; nothing is ever taken out of it."""
+        return await LedgerKeeping(self.engine).complete(await self.caller())
 
     async def rehearse_erasure(self, step: Step = lambda _what: None) -> Rehearsal:
         """Make something synthetic, erase it, and say what was found where before and after."""

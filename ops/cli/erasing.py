@@ -39,6 +39,7 @@ def register(app: typer.Typer) -> None:
     o.add(erase, show, f"lethelog erase show {o.ID}", f"lethelog erase show {o.ID} --certificate ada.json")
     o.add(erase, retry, f"lethelog erase retry {o.ID}")
     o.add(erase, verify, "lethelog erase verify ada.json", "lethelog erase verify ada.json --live --json")
+    o.add(erase, ledger, "lethelog erase ledger", "lethelog erase ledger --complete --json")
     o.add(erase, rehearse, "lethelog erase rehearse --json")
     app.add_typer(erase, name="erase", rich_help_panel="Run")
 
@@ -207,6 +208,30 @@ def verify(
         lines.append(Text(says, "green" if holds else "red"))
     session.printer.answer(answer, *lines)
     if not holds:
+        raise typer.Exit(1)
+
+
+def ledger(
+    context: typer.Context,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Write to it what it lacks; nothing is taken out of it.")
+    ] = False,
+    json_only: Json = False,
+) -> None:
+    """Show the file of erasures that outlives the database, of all tenants. Exit 1 while it lacks any.
+
+    Put a lost one back from a copy first: only that names erasures that a restored database knows nothing of.
+    """
+    session = Session.of(context, json_only)
+    with session.installation() as opened, session.printer.waiting("holding it against the log"):
+        found = opened.complete_erasure_ledger() if complete else opened.erasure_ledger()
+    lines = [Text(f"{found.file}: {found.entries} entries")]
+    if found.added:
+        lines.append(Text(f"{found.added} of them were written now, from the log", "green"))
+    if found.missing_count:
+        lines.append(Text(f"{found.missing_count} that were done are missing; see --complete", "red"))
+    session.printer.answer(found, *lines)
+    if found.missing_count:
         raise typer.Exit(1)
 
 

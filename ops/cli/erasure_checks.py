@@ -39,7 +39,10 @@ async def check_erasures(
         row = await cursor.fetchone()
     unfinished, epoch, missing = row or (0, 0, 0)
     if missing:
-        fix = "Put it back from your backup, or name it with LETHELOG_ERASURE_LEDGER"
+        fix = (
+            "Put it back from your backup, or name it with LETHELOG_ERASURE_LEDGER; what the log knows of is written "
+            "to it by: lethelog erase ledger --complete"
+        )
         says = (
             f"{settings.ledger_file} lacks {missing} erasures that were done: lines were cut off its end, or they "
             "were done beside another file"

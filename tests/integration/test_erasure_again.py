@@ -147,3 +147,46 @@ async def test_done_again_by_the_ledger_it_still_says_what_it_left(world, erasur
     await saga.perform_again(entry)
     done = await erasures.retry(world.caller, {"erasure_id": done.id})
     assert (done.phase, done.times_performed, done.left) == ("verified", 2, (summary,))
+
+
+async def test_a_lost_or_shortened_ledger_is_completed_from_the_log_and_nothing_is_taken_out_of_it(world, erasures):
+    ledger, keeping = world.engine.erasure.ledger, LedgerKeeping(world.engine)
+    done = []
+    for n in range(3):
+        await world.remember(f"Note {n}", user_id=f"person {n}", session_id=f"s{n}")
+        preview = await erasures.preview(world.caller, {"subject": f"person {n}"})
+        done.append(await erasures.erase(world.caller, {"erasure_id": preview.id, "reason": "asked_for"}))
+    await erasures.preview(world.caller, {"scope": "only looked at"})
+    whole = ledger.read()
+    assert (await keeping.show(world.caller)).missing_count == 0
+    assert (await keeping.complete(world.caller)).added == 0
+
+    for kept in (whole[:0], whole[:1]):
+        ledger.path.unlink()
+        if kept:
+            ledger.append(kept)
+        lacking = [one.id for one in done[len(kept) :]]
+        assert (await keeping.show(world.caller)).missing == tuple(lacking)
+        found = await keeping.complete(world.caller)
+        assert (found.entries, found.added, found.missing_count) == (3, 3 - len(kept), 0)
+        assert [unordered(one) for one in ledger.read()] == [unordered(one) for one in whole]
+    assert await erasures.hold_to_ledger() == 0
+
+    foreign = replace(whole[0], erasure=uuid4(), memories=(uuid4(),))
+    ledger.path.unlink()
+    ledger.append([foreign])
+    assert (await keeping.complete(world.caller)).entries == 4
+    assert ledger.read()[0] == foreign, "of an erasure that this database never heard of"
+
+    damaged = ledger.path.read_bytes().replace(b"asked_for", b"asked_fox", 1)
+    ledger.path.write_bytes(damaged)
+    with pytest.raises(Misconfigured, match="line 1"):
+        await keeping.complete(world.caller)
+    assert ledger.path.read_bytes() == damaged
+    with pytest.raises(AccessDenied):
+        await keeping.complete(replace(world.caller, permissions=TOKEN_PERMISSIONS))
+
+
+def unordered(entry):
+    """All but when it was written down, which is a moment before it was done."""
+    return replace(entry, at=None, memories=frozenset(entry.memories), names=frozenset(entry.names))
