@@ -453,6 +453,10 @@ class TenantBudgetReserved(Event):
     operation: str
     call_id: UUID
     pass_id: UUID
+    judge: str | None = None
+    """Identity of the judge that is about to be asked."""
+    shown: tuple[UUID, ...] = ()
+    """Memories whose text the call holds: on record before it leaves, whatever becomes of the call."""
 
 
 class TenantBudgetSettled(Event):
@@ -539,7 +543,8 @@ class ProviderCall(BaseModel):
     """A judge, or the identity of an embedding model."""
     operation: Literal["judging", "embedding"]
     calls: int
-    """How often text was shown to a judge; of how many memories an embedder was given the text."""
+    """How many calls to a judge held text of them, those that came to nothing included; of how many memories an
+    embedder was given the text."""
     first_at: datetime
     """Of an embedder: when the first of those memories was recorded. Rebuilds send texts again."""
     last_at: datetime

@@ -78,7 +78,16 @@ def evolve_budget(state: BudgetDay, event: e.Event, version: int) -> BudgetDay:
             return state
 
 
-def decide_reserve(state: BudgetDay, *, cap: int, operation: str, call_id: UUID, pass_id: UUID) -> list[e.Event]:
+def decide_reserve(
+    state: BudgetDay,
+    *,
+    cap: int,
+    operation: str,
+    call_id: UUID,
+    pass_id: UUID,
+    judge: str | None = None,
+    shown: tuple[UUID, ...] = (),
+) -> list[e.Event]:
     """Take a slot before a call; a call that already holds one takes no second (one charge per call, F43).
 
     Raises `Conflict` where the cap is reached: nothing is sent then.
@@ -87,4 +96,6 @@ def decide_reserve(state: BudgetDay, *, cap: int, operation: str, call_id: UUID,
         return []
     if len(state.reserved) >= cap:
         raise Conflict("the day's judging budget is used up", cap=cap)
-    return [e.TenantBudgetReserved(operation=operation, call_id=call_id, pass_id=pass_id)]
+    return [
+        e.TenantBudgetReserved(operation=operation, call_id=call_id, pass_id=pass_id, judge=judge, shown=shown)
+    ]

@@ -4,7 +4,7 @@ What a page holds is complete, since positions are gapless and become visible in
 there may be another.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -57,12 +57,18 @@ async def read_rows(
     only: Selection | None = None,
     columns: str = EVENT_COLUMNS,
     namespaces: Sequence[str] | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Sequence[tuple[Any, ...]]:
     """The next rows after a position, in order, at most ``limit``, up to ``upto`` inclusive.
 
-    With ``namespaces`` only events of those bring their body.
+    With ``namespaces`` only events of those bring their body. ``more`` are values that ``columns`` name.
     """
-    values: dict[str, Any] = {"after": after, "upto": upto if upto is not None else 2**62, "limit": limit}
+    values: dict[str, Any] = {
+        "after": after,
+        "upto": upto if upto is not None else 2**62,
+        "limit": limit,
+        **(more or {}),
+    }
     where = "position > %(after)s and position <= %(upto)s"
     if only is not None:
         where += only.where()

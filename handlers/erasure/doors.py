@@ -79,7 +79,7 @@ class AsyncErasureDoor:
         return await Erasures(self.engine).check_certificate(await self.caller(), document)
 
     async def erasure_ledger(self) -> LedgerView:
-        """How the file stands that outlives the database: what it holds, and what it lacks of the log's erasures."""
+        """How the file stands that outlives the database: what it holds, and what it lacks of what was done."""
         return await LedgerKeeping(self.engine).show(await self.caller())
 
     async def complete_erasure_ledger(self) -> LedgerView:

@@ -1,15 +1,16 @@
 """The erasure ledger held against the log: what it lacks, and how that is written to it again.
 
-A ledger that was lost is made anew from the erasures the log holds. Only ever appended to: what stands in it stays,
-since it may name erasures that this database never heard of.
+A ledger that was lost is made anew from the erasures the log holds. Only ever appended to: what stands in it
+stays, since it may name erasures that this database never heard of.
 """
 
+import asyncio
 from uuid import UUID
 
 from ...streams.erasure_ledger import Entry
-from ..caller import Caller
+from ..access.caller import Caller
 from ..engine import Engine
-from ..views import View
+from ..operating.views import View
 from .performed import ledger_entry
 from .saga import ERASURE, Saga
 
@@ -49,7 +50,7 @@ class LedgerKeeping:
         caller.require("installation:admin")
         missing = await self._missing()
         if missing:
-            self._saga.means.ledger.append(missing)
+            await asyncio.to_thread(self._saga.means.ledger.append, missing)
         return self._view([], len(missing))
 
     async def _missing(self) -> list[Entry]:
@@ -59,8 +60,8 @@ class LedgerKeeping:
         while True:
             async with self._engine.database.connection() as connection:
                 cursor = await connection.execute(
-                    "select tenant, holder, digest from lethelog.claims where kind = %s and (tenant, digest) > (%s, %s) "
-                    "order by tenant, digest limit %s",
+                    "select tenant, holder, digest from lethelog.claims where kind = %s "
+                    "and (tenant, digest) > (%s, %s) order by tenant, digest limit %s",
                     (ERASURE, *after, _PAGE),
                 )
                 rows = await cursor.fetchall()

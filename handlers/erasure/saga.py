@@ -24,6 +24,7 @@ from ...domain.erasure import Erasure
 from ...domain.errors import Conflict, Misconfigured, NotFound, Unavailable, WrongKind
 from ...domain.proposal import decide_withdraw, evolve_proposal
 from ...projections.erasing import Gone, erase_clear_texts, find_sent_elsewhere
+from ...projections.links import catch_up, catch_up_within
 from ...streams.database import Connection
 from ...streams.erasure_ledger import Entry
 from ...streams.folding import fold_stream
@@ -41,7 +42,7 @@ from .certificates import statement
 from .means import ErasureMeans
 from .performed import OutOfItsReach, ledger_entry, performed_events
 from .places import Blind, Erasing, Looking, places
-from .targets import Asked, Links, Targets
+from .targets import Asked, Targets, find_beginnings, find_judges, find_left, find_targets
 
 ERASURE = "erasure"
 """Kind of the claim that each erasure holds for ever: it is what lists them."""
@@ -156,22 +157,21 @@ class Saga:
             events.append(
                 e.ErasureRequested(reason=entry.reason, re_entry="block" if entry.re_entry == "block" else "none")
             )
-        links = Links()
-        await links.read(self._engine.database, entry.tenant, await self._engine.log.head())
+        await catch_up(self._engine.database, await self._engine.log.head())
 
         async def destroy(connection: Connection) -> int:
             await self._take_locks(connection, entry.tenant)
-            await links.read(self._engine.database, entry.tenant, await self._engine.log.head())
-            found = (links, links.around(entry.memories))
-            return await self._destroy(connection, entry, gone, events, len(recorded), "ledger", found)
+            await catch_up_within(connection, await self._engine.log.head())
+            left = await find_left(connection, entry.tenant, entry.memories)
+            return await self._destroy(connection, entry, gone, events, len(recorded), "ledger", left)
 
         await self._in_transaction(destroy)
 
     async def preview(self, tenant: UUID, asked: Asked) -> tuple[Targets, dict[str, int]]:
         """What an erasure would reach now, and how many entries of it each place holds."""
-        links = Links()
-        await links.read(self._engine.database, tenant, await self._engine.log.head())
-        targets = links.reached(asked)
+        await catch_up(self._engine.database, await self._engine.log.head())
+        async with self._engine.database.connection() as connection:
+            targets = await find_targets(connection, tenant, asked)
         if asked.kind == "memory" and not targets.memories:
             raise NotFound(f"no memory {asked.target}", memory_id=asked.target)
         names = await self._names(tenant, asked, targets)
@@ -180,9 +180,8 @@ class Saga:
             return targets, await self._looking.count(connection, Erasing(gone, tuple(names)))
 
     async def _perform(self, tenant: UUID, state: Erasure) -> None:
-        links = Links()
-        await links.read(self._engine.database, tenant, await self._engine.log.head())
-        await self._in_transaction(lambda connection: self._perform_within(connection, tenant, state, links))
+        await catch_up(self._engine.database, await self._engine.log.head())
+        await self._in_transaction(lambda connection: self._perform_within(connection, tenant, state))
 
     async def _in_transaction(self, work: Callable[[Connection], Awaitable[int]]) -> None:
         """One transaction, tried again while somebody holds what it needs. Then what was remembered is let go."""
@@ -219,15 +218,15 @@ class Saga:
 
         await self._in_transaction(take_out)
 
-    async def _perform_within(self, connection: Connection, tenant: UUID, state: Erasure, links: Links) -> int:
+    async def _perform_within(self, connection: Connection, tenant: UUID, state: Erasure) -> int:
         await self._take_locks(connection, tenant)
-        await links.read(self._engine.database, tenant, await self._engine.log.head())
+        await catch_up_within(connection, await self._engine.log.head())
         asked = Asked(state.previewed.kind, state.previewed.target, state.previewed.scope, state.previewed.derived)
-        targets = links.reached(asked)
+        targets = await find_targets(connection, tenant, asked)
         names = await self._names(tenant, asked, targets)
         entry = ledger_entry(tenant, state, targets.memories, tuple(sorted(names)), self._engine.clock())
         gone = Gone(tenant, targets.memories, entry.everything)
-        return await self._destroy(connection, entry, gone, [], state.version, "request", (links, targets))
+        return await self._destroy(connection, entry, gone, [], state.version, "request", targets.left)
 
     async def _destroy(
         self,
@@ -237,16 +236,15 @@ class Saga:
         before: Sequence[e.Event],
         version: int,
         because: str,
-        found: tuple[Links, Targets],
+        left: tuple[UUID, ...],
     ) -> int:
         """The heart of it, inside a transaction that holds the locks; returns the new epoch."""
         erasing = Erasing(gone, entry.names, entry.re_entry == "block")
         counts = await self._looking.count(connection, erasing)
-        links, targets = found
         beyond = OutOfItsReach(
-            providers=await self._providers(connection, gone, links),
-            exports=await self._exports(entry.tenant, links, targets),
-            left=targets.left,
+            providers=await self._providers(connection, gone),
+            exports=await self._exports(connection, gone),
+            left=left,
         )
         blocks = await self._blocks(connection, entry)
         await self._checkpoint("before the ledger")
@@ -269,9 +267,9 @@ class Saga:
             raise _MovedOn
         return epoch
 
-    async def _providers(self, connection: Connection, gone: Gone, links: Links) -> tuple[e.ProviderCall, ...]:
+    async def _providers(self, connection: Connection, gone: Gone) -> tuple[e.ProviderCall, ...]:
         """Who received text of them: judges, as the log says, and embedders, as the clear copies say."""
-        judges = links.providers(gone.memories)
+        judges = await find_judges(connection, gone.tenant, gone.memories)
         embedders = (
             e.ProviderCall(
                 provider=one.model,
@@ -320,12 +318,13 @@ class Saga:
         await keep_out(connection)
         await connection.execute("select pg_advisory_xact_lock(%s)", (_APPEND_LOCK,))
 
-    async def _exports(self, tenant: UUID, links: Links, targets: Targets) -> list[e.ExportedCopy]:
+    async def _exports(self, connection: Connection, gone: Gone) -> list[e.ExportedCopy]:
         """Archives that were written before, and may hold text of what is erased; oldest first."""
-        since = {one: links.since[one] for one in targets.memories if one in links.since}
+        exports = await Exports(self._engine).all(gone.tenant)
+        since = await find_beginnings(connection, gone.tenant, gone.memories) if exports else {}
         return [
             e.ExportedCopy(archive=export.archive, at=export.at, sha256=export.digest)
-            for export in await Exports(self._engine).all(tenant)
+            for export in exports
             if any(export.may_hold(one, position) for one, position in since.items())
         ]
 

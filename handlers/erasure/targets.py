@@ -1,24 +1,20 @@
 """Which memories an erasure reaches, told from the log itself: every one there is, however many (F01).
 
-Read models are not asked: they may be behind, or have set something aside. What links memories, and whose they
-are, stands readable in their events.
+Projections are not asked: they may be behind, or have set something aside. What links memories, and whose they
+are, stands readable in their events, and is kept by `projections.links` as far as it was asked for.
 """
 
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from ...domain.events import Derived, ErasureKind, MemoryMoved, MemoryRemembered, ProviderCall, VerdictRecorded
-from ...streams import payloads
-from ...streams.database import Database
-from ...streams.pages import Selection, read_rows
+from ...domain.events import Derived, ErasureKind, ProviderCall
+from ...projections.generations import HOME
+from ...projections.links import LINE, OWNER, SCOPE, SHOWN, SOURCE, USED
+from ...streams.database import Connection
 
-_PAGE = 2_000
-_NAMES = (MemoryRemembered.NAME, MemoryMoved.NAME, VerdictRecorded.NAME)
-_LOCAL_JUDGES = ("stated", "none")
 LEFT_SHOWN = 100
 
 
@@ -45,137 +41,113 @@ class Targets:
     """Opaque ids that only these memories used: runs and sessions, whose names go with them."""
 
 
-@dataclass(slots=True)
-class Links:
-    """What the log up to a position says about memories: whose they are and what they follow from."""
+async def find_targets(connection: Connection, tenant: UUID, asked: Asked) -> Targets:
+    """Everything an erasure of this reaches; with ``cascade`` also what follows from it, and so on.
 
-    position: int = 0
-    unreadable: int = 0
-    """Events that may be about anybody, since they cannot be read."""
-    since: dict[UUID, int] = field(default_factory=dict[UUID, int])
-    """At which position each memory was remembered."""
-    said_of: dict[UUID, set[UUID | str]] = field(default_factory=dict[UUID, "set[UUID | str]"])
-    """Persons, projects and scopes that each memory was ever filed under."""
-    lines: dict[UUID, list[UUID]] = field(default_factory=lambda: defaultdict(list))
-    """Revisions, and earlier memories of the same text, both ways."""
-    derived: dict[UUID, list[UUID]] = field(default_factory=lambda: defaultdict(list))
-    """Memories that follow from each."""
-    passing: dict[UUID, tuple[UUID, ...]] = field(default_factory=dict[UUID, tuple[UUID, ...]])
-    """Runs and sessions of each memory."""
-    judged: list[tuple[str, datetime, frozenset[UUID]]] = field(
-        default_factory=list[tuple[str, datetime, frozenset[UUID]]]
+    As far as `projections.links` are told.
+    """
+    links = _Links(connection, tenant)
+    seeds = await links.seeds(asked)
+    if asked.kind == "tenant":
+        return Targets(tuple(sorted(seeds)), 0, (), frozenset(await links.used_only_by(seeds)))
+    everything = await links.lineages(seeds)
+    asked_for = len(everything)
+    newest = everything
+    while asked.derived == "cascade":
+        newest = await links.lineages(await links.others(SOURCE, newest) - everything) - everything
+        if not newest:
+            break
+        everything = everything | newest
+    left = await links.others(SOURCE, everything) - everything
+    return Targets(
+        tuple(sorted(everything)),
+        len(everything) - asked_for,
+        tuple(sorted(left)),
+        frozenset(await links.used_only_by(everything)),
     )
-    """Verdicts of judges elsewhere: who, when, and which memories were shown."""
-
-    async def read(self, database: Database, tenant: UUID, upto: int) -> None:
-        """Go on to a position of the log."""
-        async for position, name, stream, at, clear in _clear_events(database, tenant, self.position, upto):
-            if clear is None:
-                self.unreadable += name != VerdictRecorded.NAME
-            elif name == VerdictRecorded.NAME:
-                self._add_verdict(at, clear)
-            else:
-                self.since.setdefault(stream, position)
-                self._add_filing(stream, clear)
-                if name == MemoryRemembered.NAME:
-                    self._add_memory(stream, clear)
-        self.position = upto
-
-    def reached(self, asked: Asked) -> Targets:
-        """Everything an erasure of this reaches; with ``cascade`` also what follows from it, and so on."""
-        asked_for = self._lineages(self._seeds(asked))
-        everything = set(asked_for)
-        while asked.derived == "cascade":
-            further = self._lineages(self._following(everything)) - everything
-            if not further:
-                break
-            everything |= further
-        left = self._following(everything) - everything
-        staying = {one for memory, used in self.passing.items() if memory not in everything for one in used}
-        names = {one for memory in everything for one in self.passing.get(memory, ())} - staying
-        return Targets(
-            tuple(sorted(everything)), len(everything) - len(asked_for), tuple(sorted(left)), frozenset(names)
-        )
-
-    def around(self, memories: tuple[UUID, ...]) -> Targets:
-        """These alone, and what follows from them and stays."""
-        return Targets(memories, 0, tuple(sorted(self._following(set(memories)) - set(memories))), frozenset())
-
-    def providers(self, memories: Iterable[UUID]) -> tuple[ProviderCall, ...]:
-        """To whom these were shown, and when."""
-        reached = set(memories)
-        times: dict[str, list[datetime]] = defaultdict(list)
-        for judge, at, shown in self.judged:
-            if not reached.isdisjoint(shown):
-                times[judge].append(at)
-        return tuple(
-            ProviderCall(provider=judge, operation="judging", calls=len(at), first_at=min(at), last_at=max(at))
-            for judge, at in sorted(times.items())
-        )
-
-    def _seeds(self, asked: Asked) -> set[UUID]:
-        if asked.kind == "tenant":
-            return set(self.said_of)
-        if asked.kind == "memory":
-            return {one for one in (asked.target,) if one is not None and one in self.said_of}
-        wanted = asked.scope if asked.kind == "scope" else asked.target
-        return {memory for memory, said in self.said_of.items() if wanted in said}
-
-    def _lineages(self, seeds: set[UUID]) -> set[UUID]:
-        return _closed(seeds, self.lines)
-
-    def _following(self, memories: set[UUID]) -> set[UUID]:
-        return {follower for one in memories for follower in self.derived.get(one, ())}
-
-    def _add_filing(self, memory: UUID, clear: dict[str, Any]) -> None:
-        said = self.said_of.setdefault(memory, set())
-        said.add(clear["scope"])
-        said.update(UUID(clear[name]) for name in ("subject", "user", "project") if clear.get(name))
-
-    def _add_memory(self, memory: UUID, clear: dict[str, Any]) -> None:
-        for name in ("predecessor", "earlier"):
-            if clear.get(name):
-                other = UUID(clear[name])
-                self.lines[memory].append(other)
-                self.lines[other].append(memory)
-        for other in clear.get("derived_from", ()):
-            self.derived[UUID(other)].append(memory)
-        used = tuple(UUID(clear[name]) for name in ("run", "session") if clear.get(name))
-        if used:
-            self.passing[memory] = used
-
-    def _add_verdict(self, at: datetime, clear: dict[str, Any]) -> None:
-        judge = str(clear["judge"])
-        if not judge.startswith(_LOCAL_JUDGES):
-            self.judged.append((judge, at, frozenset(map(UUID, clear["seen"]))))
 
 
-def _closed(seeds: set[UUID], links: dict[UUID, list[UUID]]) -> set[UUID]:
-    found, waiting = set(seeds), list(seeds)
-    while waiting:
-        for other in links.get(waiting.pop(), ()):
-            if other not in found:
-                found.add(other)
-                waiting.append(other)
+async def find_left(connection: Connection, tenant: UUID, memories: Collection[UUID]) -> tuple[UUID, ...]:
+    """Memories that follow from these and are none of them."""
+    return tuple(sorted(await _Links(connection, tenant).others(SOURCE, memories) - set(memories)))
+
+
+async def find_judges(
+    connection: Connection, tenant: UUID, memories: Collection[UUID]
+) -> tuple[ProviderCall, ...]:
+    """Judges elsewhere that were shown these, and when."""
+    cursor = await connection.execute(
+        f"select detail, min(at) from {HOME}.memory_links where tenant = %s and kind = %s and about = any(%s) "
+        "group by detail",
+        (tenant, SHOWN, _texts(memories)),
+    )
+    times: dict[str, list[datetime]] = defaultdict(list)
+    for detail, at in await cursor.fetchall():
+        times[detail.partition(" ")[2]].append(at)
+    return tuple(
+        ProviderCall(provider=judge, operation="judging", calls=len(at), first_at=min(at), last_at=max(at))
+        for judge, at in sorted(times.items())
+    )
+
+
+async def find_beginnings(
+    connection: Connection, tenant: UUID, memories: Collection[UUID]
+) -> dict[UUID, int]:
+    """At which position each memory was remembered."""
+    cursor = await connection.execute(
+        "select stream, position from lethelog.events where tenant = %s and stream = any(%s) and version = 1",
+        (tenant, list(memories)),
+    )
+    found: dict[UUID, int] = dict(await cursor.fetchall())
     return found
 
 
-async def _clear_events(
-    database: Database, tenant: UUID, after: int, upto: int
-) -> AsyncGenerator[tuple[int, str, UUID, datetime, dict[str, Any] | None]]:
-    """The readable fields of a tenant's events that link memories; None for those that cannot be read."""
-    only = Selection(tenant, names=_NAMES)
-    while True:
-        async with database.connection() as connection:
-            rows: Sequence[tuple[Any, ...]] = await read_rows(
-                connection, after, _PAGE, upto=upto, only=only, columns="position, name, stream, recorded_at, body"
-            )
-        for position, name, stream, at, body in rows:
-            try:
-                clear = payloads.split(body).header.clear
-            except payloads.UnreadableEvent:
-                clear = None
-            yield position, name, stream, at, clear
-        if len(rows) < _PAGE:
-            return
-        after = rows[-1][0]
+class _Links:
+    """What is asked of the links of one tenant."""
+
+    def __init__(self, connection: Connection, tenant: UUID) -> None:
+        self._connection = connection
+        self._tenant = tenant
+
+    async def seeds(self, asked: Asked) -> set[UUID]:
+        if asked.kind == "tenant":
+            return await self._memories("kind = %s", SCOPE)
+        if asked.kind == "memory":
+            return await self._memories("memory = %s and kind = %s", asked.target, SCOPE)
+        if asked.kind == "scope":
+            return await self._memories("kind = %s and about = %s", SCOPE, asked.scope)
+        return await self._memories("kind = %s and about = %s", OWNER, str(asked.target))
+
+    async def lineages(self, seeds: set[UUID]) -> set[UUID]:
+        """These with all their versions, and earlier memories of the same text."""
+        found = newest = set(seeds)
+        while newest:
+            newest = await self.others(LINE, newest) - found
+            found = found | newest
+        return found
+
+    async def others(self, kind: str, memories: Collection[UUID]) -> set[UUID]:
+        """Memories whose rows of this kind are about these."""
+        return await self._memories("kind = %s and about = any(%s)", kind, _texts(memories)) if memories else set()
+
+    async def used_only_by(self, memories: Collection[UUID]) -> set[UUID]:
+        """Runs and sessions of these that no other memory is of."""
+        cursor = await self._connection.execute(
+            f"select distinct about from {HOME}.memory_links used where tenant = %(tenant)s "
+            "and memory = any(%(memories)s) and kind = %(kind)s and not exists (select "
+            f"from {HOME}.memory_links other where other.tenant = used.tenant and other.kind = used.kind "
+            "and other.about = used.about and other.memory <> all(%(memories)s))",
+            {"tenant": self._tenant, "memories": list(memories), "kind": USED},
+        )
+        return {UUID(row[0]) for row in await cursor.fetchall()}
+
+    async def _memories(self, where: str, *values: object) -> set[UUID]:
+        cursor = await self._connection.execute(
+            f"select distinct memory from {HOME}.memory_links where tenant = %s and {where}",
+            (self._tenant, *values),
+        )
+        return {row[0] for row in await cursor.fetchall()}
+
+
+def _texts(ids: Iterable[UUID]) -> list[str]:
+    return [str(one) for one in ids]

@@ -66,6 +66,11 @@ class _Call:
     def id(self) -> UUID:
         return call_id(self.state.id, tuple(item.ref for item in self.request.items), self.attempt)
 
+    @property
+    def shown(self) -> set[UUID]:
+        """Every memory whose text the call holds."""
+        return {memory for item in self.request.items for memory in self.state.item(item.ref).seen}
+
 
 class JudgeWorker:
     """Handles tasks of the judge queue; any number of them may run in any number of processes."""
@@ -151,7 +156,12 @@ class JudgeWorker:
         if self._settings.judge.metered:
             try:
                 await self._engine.tenants.reserve_call(
-                    settings, day, call_id=call.id, pass_id=call.state.id, envelope=envelope
+                    settings,
+                    day,
+                    call_id=call.id,
+                    pass_id=call.state.id,
+                    envelope=envelope,
+                    shown=call.shown,
                 )
             except BudgetExceeded:
                 return "budget_exceeded"

@@ -1,7 +1,7 @@
 """Tenants: created with their policy, opted in to judging or not, and what the day's budget still allows."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from typing import Any
 from uuid import UUID, uuid5
@@ -82,9 +82,18 @@ class Tenants:
         raise Conflict("the tenant's settings keep changing; try again")
 
     async def reserve_call(
-        self, tenant: Tenant, day: date, *, call_id: UUID, pass_id: UUID, envelope: Envelope
+        self,
+        tenant: Tenant,
+        day: date,
+        *,
+        call_id: UUID,
+        pass_id: UUID,
+        envelope: Envelope,
+        shown: Collection[UUID] = (),
     ) -> None:
         """Reserve one judge call of the day's budget; the same call again reserves nothing more.
+
+        ``shown`` are the memories whose text it will hold, by the judge that the envelope names.
 
         Raises `BudgetExceeded`; nothing may be sent then.
         """
@@ -97,6 +106,8 @@ class Tenants:
                     operation=JUDGE_OPERATION,
                     call_id=call_id,
                     pass_id=pass_id,
+                    judge=envelope.judge,
+                    shown=tuple(sorted(shown)),
                 )
             except Conflict:
                 raise BudgetExceeded(

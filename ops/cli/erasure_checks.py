@@ -40,8 +40,8 @@ async def check_erasures(
     unfinished, epoch, missing = row or (0, 0, 0)
     if missing:
         fix = (
-            "Put it back from your backup, or name it with LETHELOG_ERASURE_LEDGER; what the log knows of is written "
-            "to it by: lethelog erase ledger --complete"
+            "Put it back from your backup, or name it with LETHELOG_ERASURE_LEDGER; what the log knows of is "
+            "written to it by: lethelog erase ledger --complete"
         )
         says = (
             f"{settings.ledger_file} lacks {missing} erasures that were done: lines were cut off its end, or they "

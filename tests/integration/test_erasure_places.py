@@ -24,15 +24,18 @@ EXEMPT = {
     "lethelog.erasing": "a number",
     "lethelog.schema_version": "a number",
     "lethelog.write_counts": "how many writes a minute held",
+    "lethelog_views.memory_links": "opaque ids, names of scopes, times, and judges and their calls",
+    "lethelog_views.memory_links_position": "a position",
     "lethelog_views.tracking": "positions, and names of events and of classes of errors",
     "lethelog_views.parked": "opaque ids, and names of events and of classes of errors",
 }
 
 
 async def test_every_table_is_registered_or_exempted_with_a_reason(world):
-    from lethelog.projections import neighbours
+    from lethelog.projections import links, neighbours
 
     await neighbours.ensure(world.engine.database)
+    await links.ensure(world.engine.database)
     async with world.engine.database.connection() as connection:
         cursor = await connection.execute(
             "select n.nspname || '.' || c.relname from pg_class c join pg_namespace n on n.oid = c.relnamespace "

@@ -69,6 +69,8 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "retry_erasure": ("memory:erase", {"erasure_id": ID}),
     "check_certificate": ("memory:erase", {"document": {}}),
     "rehearse_erasure": (("memory:erase", "memory:write"), {}),
+    "erasure_ledger": ("installation:admin", {}),
+    "complete_erasure_ledger": ("installation:admin", {}),
     "rotate_tenant_key": ("installation:admin", {}),
     "rotate_tenant_keys": ("installation:admin", {}),
     "tenants.create": ("installation:admin", {"name": "n"}),

@@ -1,0 +1,64 @@
+"""What an erasure reaches and how it is told: from what is new in the log, and by whom texts were seen."""
+
+from collections.abc import Sequence
+
+import pytest
+from lethelog.domain.judging import NoVerdict
+from lethelog.handlers.erasure.erasures import Erasures
+from lethelog.handlers.forgetting.requesting import Passes
+from lethelog.projections import links
+
+from .passes import ToldJudge, finish, old, pass_settings, sure, working
+from .test_erasure import erase
+
+
+@pytest.fixture
+def erasures(world) -> Erasures:
+    return Erasures(world.engine)
+
+
+@pytest.mark.parametrize("opinion", [sure("archive"), lambda _item: NoVerdict("malformed_reply")])
+async def test_the_certificate_names_a_judge_elsewhere_also_one_that_gave_no_usable_answer(
+    judging_world, broker, opinion
+):
+    world = judging_world
+    stale = await old(world, "Deploys go to Fly.io")
+    judge = ToldJudge(opinion)
+    settings = pass_settings(judge)
+    async with working(world, broker, settings):
+        view = await Passes(world.engine, settings).request(world.caller)
+        await finish(world, settings, view, seconds=60)
+    never_judged = await world.remember("Lunch is at noon")
+
+    done = await erase(world, Erasures(world.engine), memory_id=stale)
+
+    assert len(judge.calls) > 0
+    [told] = done.providers
+    assert (told.provider, told.operation, told.calls) == ("told:1", "judging", len(judge.calls))
+    assert view.requested_at <= told.first_at <= told.last_at <= done.performed_at
+    assert done.certificate["statement"]["providers"][0]["provider"] == "told:1"
+    assert (await erase(world, Erasures(world.engine), memory_id=never_judged)).providers == ()
+
+
+async def test_an_erasure_reads_what_is_new_in_the_log_and_not_all_of_it(world, erasures, monkeypatch):
+    read: list[int] = []
+    unwatched = links.read_rows
+
+    async def watched(*arguments, **keywords) -> Sequence[tuple]:
+        rows = await unwatched(*arguments, **keywords)
+        read.extend(row[3] for row in rows)
+        return rows
+
+    monkeypatch.setattr(links, "read_rows", watched)
+    monkeypatch.setattr(links, "PAGE", 7)
+    first = await world.remember("one", user_id="ada")
+    for n in range(20):
+        await world.remember(f"note {n}")
+    await erase(world, erasures, memory_id=first)
+    assert len(read) > 20, "the first one has all of it to read"
+    read.clear()
+    second = await world.remember("two", user_id="ada", derived_from=[await world.remember("its source")])
+    third = (await world.commands.revise(world.caller, {"memory_id": second, "content": "three"})).memory.id
+    done = await erase(world, erasures, subject="ada")
+    assert done.memories == 3, "the one of before is known without being read again"
+    assert 0 < len(read) < 16
