@@ -97,7 +97,7 @@ def decide_request(state: Erasure, reason: str, re_entry: e.ReEntry) -> list[e.E
     if state.requested != asked:
         raise Conflict(
             f"the erasure was asked for already, with the reason {state.requested.reason} and re-entry "
-            f"{state.requested.re_entry}; make a new preview for another",
+            f"{state.requested.re_entry}; make a new preview, or see: lethelog erase show {state.id}",
             erasure_id=state.id,
         )
     return []

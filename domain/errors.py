@@ -24,6 +24,11 @@ class LethelogError(Exception):
         return {"code": self.code, "message": self.message, **shown}
 
 
+def with_article(noun: str) -> str:
+    """``a memory``, ``an erasure``."""
+    return f"{'an' if noun[:1] in tuple('aeiou') else 'a'} {noun}"
+
+
 class InvalidInput(LethelogError):
     """An argument breaks a rule of the input boundary (behaviour.md 1.3). Nothing was changed."""
 
@@ -45,6 +50,13 @@ class WrongKind(LethelogError):
     """The id exists and is of another kind, e.g. a proposal's where a memory's is asked for (F50)."""
 
     code = "wrong_kind"
+
+    @classmethod
+    def of(cls, one: UUID, kind: str, wanted: str, **details: object) -> "WrongKind":
+        """The error for an id of another kind than was wanted."""
+        said = f"{one} is the id of {with_article(kind)}, not of {with_article(wanted)}"
+        field = details.get("field")
+        return cls(f"{field}: {said}" if field else said, id=one, kind=kind, **details)
 
 
 class Conflict(LethelogError):

@@ -220,7 +220,7 @@ class MemoryCommands:
         names = await self._engine.log.stream_names(tenant, [memory_id])
         kind = names.get(memory_id, "").partition(".")[0]
         if kind:
-            raise WrongKind(f"{memory_id} is the id of a {kind}, not of a memory", id=memory_id, kind=kind)
+            raise WrongKind.of(memory_id, kind, "memory")
         raise NotFound(f"no memory {memory_id}", memory_id=memory_id)
 
     async def load_many(self, tenant: UUID, ids: Sequence[UUID]) -> dict[UUID, Memory]:
@@ -419,7 +419,7 @@ class MemoryCommands:
         for one in ids:
             kind = names.get(one, "").partition(".")[0]
             if kind and kind != "memory":
-                raise WrongKind(f"{field}: {one} is the id of a {kind}, not of a memory", field=field, id=one)
+                raise WrongKind.of(one, kind, "memory", field=field)
             if not kind:
                 raise NotFound(f"{field}: no memory {one}", field=field, id=one)
         erased = sorted(set(ids) - set((await self._engine.vault.data_keys(tenant, ids)).known)) if ids else []

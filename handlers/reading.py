@@ -224,7 +224,7 @@ class Reading:
         for one in missing:
             kind = names.get(one, "").partition(".")[0]
             if kind and kind != "memory":
-                raise WrongKind(f"{one} is the id of a {kind}, not of a memory", id=one, kind=kind)
+                raise WrongKind.of(one, kind, "memory")
             if self._scratch is None:
                 async with self._read_models(tenant) as connection:
                     await refuse_parked(connection, read_model, tenant, [one], as_of.known)

@@ -161,7 +161,7 @@ class Tokens:
         recorded = await self._engine.log.read_stream(tenant, token_id)
         kind = recorded[0].name.partition(".")[0] if recorded else ""
         if kind and kind != "token":
-            raise WrongKind(f"{token_id} is the id of a {kind}, not of a token", id=token_id, kind=kind)
+            raise WrongKind.of(token_id, kind, "token")
         state = fold_stream(recorded, rules.evolve_token)
         if state is None:
             raise NotFound(f"no token {token_id}", token_id=token_id)

@@ -9,7 +9,7 @@ from ..arguments import AnyId
 from .doors import AsyncErasureDoor, ErasureFields
 from .ledger import LedgerView
 from .rehearsal import Rehearsal, Step
-from .views import CertificateCheck, ErasurePage, ErasurePreview, ErasureView
+from .views import CertificateCheck, DeploymentKey, ErasurePage, ErasurePreview, ErasureView
 
 T = TypeVar("T")
 
@@ -57,6 +57,10 @@ class BlockingErasureDoor(ABC):
     def complete_erasure_ledger(self) -> LedgerView:
         """See `AsyncMemory.complete_erasure_ledger`."""
         return self.run(self._erasing.complete_erasure_ledger())
+
+    def erasure_key(self) -> DeploymentKey:
+        """See `AsyncMemory.erasure_key`."""
+        return self.run(self._erasing.erasure_key())
 
     def rehearse_erasure(self, step: Step = lambda _what: None) -> Rehearsal:
         """See `AsyncMemory.rehearse_erasure`."""

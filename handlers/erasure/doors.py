@@ -11,7 +11,7 @@ from ..engine import Engine
 from .erasures import Erasures
 from .ledger import LedgerKeeping, LedgerView
 from .rehearsal import Rehearsal, Rehearsing, Step
-from .views import CertificateCheck, ErasurePage, ErasurePreview, ErasureView
+from .views import CertificateCheck, DeploymentKey, ErasurePage, ErasurePreview, ErasureView
 
 
 class ErasureFields(TypedDict, total=False):
@@ -62,7 +62,10 @@ class AsyncErasureDoor:
         )
 
     async def erasure(self, erasure_id: AnyId) -> ErasureView:
-        """One erasure as it stands: its certificate, which subscribers acknowledged it, and which are late."""
+        """One erasure as it stands: its certificate, which subscribers acknowledged it, and which are late.
+
+        The operator's is shown that of a tenant that is gone, too, whichever tenant this memory is of.
+        """
         return await Erasures(self.engine, broker=self.broker).show(
             await self.caller(), {"erasure_id": erasure_id}
         )
@@ -85,6 +88,10 @@ class AsyncErasureDoor:
     async def complete_erasure_ledger(self) -> LedgerView:
         """Write to that file what it lacks, after it was lost; nothing is ever taken out of it."""
         return await LedgerKeeping(self.engine).complete(await self.caller())
+
+    async def erasure_key(self) -> DeploymentKey:
+        """The public key that certificates of this deployment are checked against."""
+        return await Erasures(self.engine).key(await self.caller())
 
     async def rehearse_erasure(self, step: Step = lambda _what: None) -> Rehearsal:
         """Make something synthetic, erase it, and say what was found where before and after."""

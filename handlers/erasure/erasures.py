@@ -1,5 +1,6 @@
 """Erasure for whoever may: look first, then act by what was looked at, and see how it stands."""
 
+import base64
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +19,7 @@ from ...streams.erasure_ledger import Entry
 from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, NewEvent, Unit
 from ...streams.payloads import Envelope, RecordedEvent
-from ...streams.signing import check, digest
+from ...streams.signing import check, digest, fingerprint
 from ..access.caller import Caller
 from ..engine import Engine
 from .acknowledgments import late
@@ -26,8 +27,12 @@ from .certificates import statement
 from .places import Erasing
 from .saga import ERASURE, OPEN, Saga
 from .targets import LEFT_SHOWN, Asked
-from .views import Acknowledged, CertificateCheck, ErasurePage, ErasurePreview, ErasureView
+from .views import Acknowledged, CertificateCheck, DeploymentKey, ErasurePage, ErasurePreview, ErasureView
 
+WHOLE_TENANT = (
+    "this is everything there is of the tenant. Its key goes with it: nobody can read or write there again, and "
+    "no backup brings it back"
+)
 _IDS_AT_ONCE = 10_000
 _LOG = logging.getLogger(__name__)
 
@@ -111,6 +116,8 @@ class Erasures:
             id=erasure,
             kind=asked.kind,
             memories=len(targets.memories),
+            ids=targets.memories[:LEFT_SHOWN],
+            warning=WHOLE_TENANT if asked.kind == "tenant" else None,
             derived=targets.derived,
             derived_choice=asked.derived,
             left=targets.left[:LEFT_SHOWN],
@@ -155,10 +162,14 @@ class Erasures:
         return self._view(caller.tenant, *await self._saga.load(caller.tenant, state.id))
 
     async def show(self, caller: Caller, arguments: Mapping[str, Any]) -> ErasureView:
-        """One erasure, with its certificate once it is verified, who acknowledged it, and who is late."""
+        """One erasure, with its certificate once it is verified, who acknowledged it, and who is late.
+
+        Also, to whoever administers the installation, that of a tenant that is gone.
+        """
         caller.require("memory:erase")
         query = parse(ErasureQuery, arguments)
-        view = self._view(caller.tenant, *await self._saga.load(caller.tenant, query.erasure_id))
+        tenant = await self._tenant_of(caller, query.erasure_id)
+        view = self._view(tenant, *await self._saga.load(tenant, query.erasure_id))
         if self._broker is None or view.performed_at is None:
             return view
         try:
@@ -193,9 +204,9 @@ class Erasures:
             erasure, tenant = UUID(signed.statement["erasure"]), UUID(signed.statement["tenant"])
         except (KeyError, ValueError, TypeError):
             raise InvalidInput("certificate", "is of something else than an erasure") from None
-        if tenant != caller.tenant:
+        if tenant != await self._tenant_of(caller, erasure):
             raise NotFound(f"no erasure {erasure}", erasure_id=erasure)
-        state, recorded = await self._saga.load(caller.tenant, erasure)
+        state, recorded = await self._saga.load(tenant, erasure)
         if state.requested is None or state.performed is None:
             raise InvalidInput("certificate", "is of an erasure that was never done here")
         gone = Gone(tenant, state.memories, state.previewed.kind == "tenant")
@@ -211,6 +222,27 @@ class Erasures:
             done_again=state.performed.because == "ledger",
             remaining=remaining,
         )
+
+    async def _tenant_of(self, caller: Caller, erasure: UUID) -> UUID:
+        """The caller's tenant, or the one that this erasure left nothing of, which nobody can name any more."""
+        if "installation:admin" not in caller.permissions:
+            return caller.tenant
+        async with self._engine.database.connection() as connection:
+            cursor = await connection.execute(
+                "select c.tenant from lethelog.claims c where c.kind = %s and c.digest = %s and c.holder = %s "
+                "and exists (select from lethelog_vault.tenant_keys k where k.tenant = c.tenant) "
+                "and not exists (select from lethelog_vault.tenant_keys k "
+                "where k.tenant = c.tenant and k.wrapped <> '')",
+                (ERASURE, erasure.bytes, erasure),
+            )
+            row = await cursor.fetchone()
+        return caller.tenant if row is None else row[0]
+
+    async def key(self, caller: Caller) -> DeploymentKey:
+        """The public key of this deployment. Raises `Misconfigured` where it erases nothing."""
+        caller.require("memory:erase")
+        public = self._saga.means.signing.public
+        return DeploymentKey(public_key=base64.b64encode(public).decode(), fingerprint=fingerprint(public))
 
     async def carry_on_open(self) -> int:
         """Carry on every erasure of every tenant that is not verified yet; returns how many are left."""
@@ -319,6 +351,7 @@ class Erasures:
             re_entry=requested.re_entry if requested else None,
             memories=len(state.memories) if performed else state.previewed.memories,
             previewed=state.previewed.memories,
+            since_preview=max(0, len(state.memories) - state.previewed.memories) if performed else 0,
             blocked=performed.blocked if performed else 0,
             left=performed.left if performed else (),
             left_count=performed.left_count if performed else state.previewed.left,

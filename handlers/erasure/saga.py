@@ -97,7 +97,7 @@ class Saga:
         recorded = await self._engine.log.read_stream(tenant, erasure)
         kind = recorded[0].name.partition(".")[0] if recorded else ""
         if kind and kind != "erasure":
-            raise WrongKind(f"{erasure} is the id of a {kind}, not of an erasure", id=erasure, kind=kind)
+            raise WrongKind.of(erasure, kind, "erasure")
         state = fold_stream(recorded, rules.evolve_erasure)
         if state is None:
             raise NotFound(f"no erasure {erasure}", erasure_id=erasure)

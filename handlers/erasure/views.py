@@ -17,6 +17,10 @@ class ErasurePreview(View):
     id: UUID
     kind: ErasureKind
     memories: int
+    ids: tuple[UUID, ...] = ()
+    """Those memories; the first hundred."""
+    warning: str | None = None
+    """What must not be overlooked: that nothing of a tenant would be left."""
     derived: int
     """How many of them only follow from what was asked for."""
     derived_choice: Derived
@@ -46,6 +50,8 @@ class ErasureView(View):
     memories: int
     previewed: int
     """How many the preview found; more may have been written before it was performed, and went too."""
+    since_preview: int = 0
+    """How many more went than the preview found."""
     blocked: int = 0
     left: tuple[UUID, ...] = ()
     left_count: int = 0
@@ -82,6 +88,14 @@ class ErasurePage(View):
 
     erasures: tuple[ErasureView, ...]
     next_cursor: str | None = None
+
+
+class DeploymentKey(View):
+    """The public half of the key that certificates are signed with."""
+
+    public_key: str
+    """Base64, as certificates carry it; to be kept elsewhere and named by ``--public-key``."""
+    fingerprint: str
 
 
 class CertificateCheck(View):

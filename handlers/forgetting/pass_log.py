@@ -24,7 +24,7 @@ async def load_pass(log: Log, tenant: UUID, pass_id: UUID) -> PassState:
     recorded = await log.read_stream(tenant, pass_id)
     kind = recorded[0].name.partition(".")[0] if recorded else ""
     if kind and kind != "pass":
-        raise WrongKind(f"{pass_id} is the id of a {kind}, not of a pass", id=pass_id, kind=kind)
+        raise WrongKind.of(pass_id, kind, "pass")
     state = fold_stream(recorded, evolve_pass)
     if state is None:
         raise NotFound(f"no pass {pass_id}", pass_id=pass_id)

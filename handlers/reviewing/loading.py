@@ -16,7 +16,7 @@ async def load_proposal(log: Log, tenant: UUID, proposal_id: UUID) -> Proposal:
     recorded = await log.read_stream(tenant, proposal_id)
     kind = recorded[0].name.partition(".")[0] if recorded else ""
     if kind and kind != "proposal":
-        raise WrongKind(f"{proposal_id} is the id of a {kind}, not of a proposal", id=proposal_id, kind=kind)
+        raise WrongKind.of(proposal_id, kind, "proposal")
     state = fold_stream(recorded, evolve_proposal)
     if state is None or state.status == "dismissed":
         raise NotFound(f"no proposal {proposal_id}", proposal_id=proposal_id)

@@ -10,10 +10,15 @@ from rich.text import Text
 from ...domain.errors import InvalidInput
 from . import options as o
 from .event_log import writing
-from .output import moment
+from .output import counted, moment, safe
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from rich.table import Table
+
     from ...handlers.erasure.views import ErasureView
 
 ErasureId = Annotated[str, typer.Argument(metavar="ERASURE", help="Id of an erasure.", show_default=False)]
@@ -39,6 +44,7 @@ def register(app: typer.Typer) -> None:
     o.add(erase, show, f"lethelog erase show {o.ID}", f"lethelog erase show {o.ID} --certificate ada.json")
     o.add(erase, retry, f"lethelog erase retry {o.ID}")
     o.add(erase, verify, "lethelog erase verify ada.json", "lethelog erase verify ada.json --live --json")
+    o.add(erase, key, "lethelog erase key", "lethelog erase key --json")
     o.add(erase, ledger, "lethelog erase ledger", "lethelog erase ledger --complete --json")
     o.add(erase, rehearse, "lethelog erase rehearse --json")
     app.add_typer(erase, name="erase", rich_help_panel="Run")
@@ -73,7 +79,12 @@ def preview(
             what["tenant"] = True
         found = opened.preview_erasure(**what)
     lines = [
-        Text.assemble((str(found.id), "bold"), f"  {found.kind}: {found.memories} memories"),
+        Text(f"Beware: {found.warning}", "bold red") if found.warning else None,
+        Text.assemble((str(found.id), "bold"), f"  {found.kind}: {counted(found.memories, 'memory')}"),
+        *(Text(f"  {one}", "dim") for one in found.ids),
+        Text(f"  … and {found.memories - len(found.ids)} more", "dim")
+        if found.memories > len(found.ids)
+        else None,
         Text(f"{found.derived} of them only follow from the others") if found.derived else None,
         Text(f"{found.left_count} that follow from them would stay", "yellow") if found.left_count else None,
         *(Text(f"  {place}: {count}") for place, count in found.places.items() if count),
@@ -98,11 +109,16 @@ def perform(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if there is one.")] = False,
     json_only: Json = False,
 ) -> None:
-    """Erase what was previewed, for good. Exit 1 while a place is not clean; a worker goes on with those."""
+    """Erase what was previewed, for good. Exit 1 while a place is not clean; a worker goes on with those.
+
+    Said again, it erases nothing more and shows how it stands.
+    """
     session = Session.of(context, json_only)
     with session.open() as opened, session.printer.waiting("erasing"):
         done = opened.erase(erasure, reason=reason, re_entry=re_entry)
     _answer(session, done, certificate, overwrite=overwrite)
+    if done.verified and certificate is None:
+        session.printer.note(f"Its certificate: lethelog erase show {done.id} --certificate FILE")
 
 
 def list_erasures(
@@ -120,10 +136,9 @@ def list_erasures(
     session = Session.of(context, json_only)
     with session.open() as opened:
         page = opened.erasures(unfinished=unfinished, limit=limit, cursor=cursor)
-    lines = [_line(one) for one in page.erasures] or [Text("no erasure")]
+    session.printer.answer(page, _table(page.erasures) if page.erasures else Text("no erasure"))
     if page.next_cursor:
-        lines.append(Text(f"more: --cursor {page.next_cursor}", "dim"))
-    session.printer.answer(page, *lines)
+        session.printer.note(f"More: lethelog erase list --cursor {page.next_cursor}")
 
 
 def show(
@@ -165,7 +180,9 @@ def verify(
 ) -> None:
     """Check a certificate's signature, without any server; with --live, also whether it still holds.
 
-    Exit 2 for a file that was changed or is no certificate, 1 for what does not hold any more.
+    Exit 0 where everything that was checked holds. Exit 1 where the signature is good and the certificate does not
+    hold here any more (--live). Exit 2 for a file that is missing, was changed or is no certificate, and for one
+    that another key signed (--public-key).
     """
     import base64
 
@@ -189,7 +206,7 @@ def verify(
         Text.assemble(("valid", "green"), f"  signed by {answer['signed_by']}"),
         Text(
             f"erasure {signed.statement.get('erasure')}: {signed.statement.get('kind')}, "
-            f"{len(signed.statement.get('places', []))} places"
+            f"{counted(len(signed.statement.get('places', [])), 'place')}"
         ),
     ]
     if not answer["key_checked"]:
@@ -211,6 +228,18 @@ def verify(
         raise typer.Exit(1)
 
 
+def key(context: typer.Context, json_only: Json = False) -> None:
+    """Print the public key that certificates of this deployment are checked against. Keep it elsewhere."""
+    session = Session.of(context, json_only)
+    with session.open() as opened:
+        found = opened.erasure_key()
+    session.printer.answer(
+        found,
+        Text.assemble((found.public_key, "bold"), f"  fingerprint {found.fingerprint}"),
+        Text(f"Check a certificate with it: lethelog erase verify FILE --public-key {found.public_key}"),
+    )
+
+
 def ledger(
     context: typer.Context,
     complete: Annotated[
@@ -225,11 +254,12 @@ def ledger(
     session = Session.of(context, json_only)
     with session.installation() as opened, session.printer.waiting("holding it against the log"):
         found = opened.complete_erasure_ledger() if complete else opened.erasure_ledger()
-    lines = [Text(f"{found.file}: {found.entries} entries")]
+    lines = [Text(f"{found.file}: {counted(found.entries, 'entry')}")]
     if found.added:
         lines.append(Text(f"{found.added} of them were written now, from the log", "green"))
     if found.missing_count:
-        lines.append(Text(f"{found.missing_count} that were done are missing; see --complete", "red"))
+        missing = counted(found.missing_count, "erasure")
+        lines.append(Text(f"missing although it was done: {missing}; see --complete", "red"))
     session.printer.answer(found, *lines)
     if found.missing_count:
         raise typer.Exit(1)
@@ -267,21 +297,53 @@ def _answer(session: Session, done: "ErasureView", certificate: Path | None, *, 
 
 def _line(one: "ErasureView") -> Text:
     style = "green" if one.verified else "yellow"
-    at = one.verified_at or one.performed_at or one.requested_at or one.previewed_at
     return Text.assemble(
-        (str(one.id), "bold"), "  ", (one.phase, style), f"  {one.kind}, {one.memories} memories, {moment(at)}"
+        (str(one.id), "bold"),
+        "  ",
+        (one.phase, style),
+        f"  {one.kind}, {counted(one.memories, 'memory')}, {one.reason or 'not asked for'}, {moment(_at(one))}",
     )
+
+
+def _table(erasures: "Sequence[ErasureView]") -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("erasure", "phase", "kind", "memories", "reason", "at"):
+        table.add_column(heading, no_wrap=heading == "erasure", overflow="fold")
+    for one in erasures:
+        phase = Text(one.phase, "green" if one.verified else "yellow")
+        table.add_row(
+            str(one.id),
+            phase,
+            one.kind,
+            str(one.memories),
+            safe(one.reason or "–"),
+            f"{_at(one):%Y-%m-%d %H:%M} UTC",
+        )
+    return table
+
+
+def _at(one: "ErasureView") -> "datetime":
+    return one.verified_at or one.performed_at or one.requested_at or one.previewed_at
 
 
 def _details(one: "ErasureView") -> list[Text]:
     lines = [Text(f"  {place}: {code.replace('_', ' ')}", "red") for place, code in one.remaining.items()]
-    if one.performed_at is not None and one.memories != one.previewed:
-        lines.append(Text(f"  {one.previewed} were there when it was previewed", "yellow"))
+    if one.since_preview:
+        lines.append(
+            Text(f"  {counted(one.since_preview, 'memory')} came since the preview, and went too", "yellow")
+        )
     lines += [Text(f"  {place.place}: {place.before} before, {place.found} after") for place in one.places]
     if one.left_count:
-        lines.append(Text(f"  {one.left_count} memories that follow from these stay, to be looked at", "yellow"))
+        stay = counted(one.left_count, "memory")
+        lines.append(Text(f"  to be looked at, since it follows from what went and stays: {stay}", "yellow"))
     lines += [
-        Text(f"  {call.provider} received text for {call.operation} {call.calls} times", "yellow")
+        Text(
+            f"  {call.provider} received text for {call.operation}, {counted(call.calls, 'time')}, "
+            f"{moment(call.first_at)} to {moment(call.last_at)}",
+            "yellow",
+        )
         for call in one.providers
     ]
     lines += [Text(f"  archive {copy.archive} may hold it; delete its copies", "yellow") for copy in one.exports]
@@ -304,8 +366,12 @@ def _write(session: Session, one: "ErasureView", file: Path | None, *, overwrite
 def _read(file: Path) -> dict[str, Any]:
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInput("file", f"cannot be read as a certificate ({type(error).__name__})") from None
+    except FileNotFoundError:
+        raise InvalidInput("file", "is not there") from None
+    except OSError as error:
+        raise InvalidInput("file", f"cannot be read ({(error.strerror or 'unknown error').lower()})") from None
+    except ValueError:
+        raise InvalidInput("file", "is not a certificate: it holds no JSON") from None
     if not isinstance(document, dict):
         raise InvalidInput("file", "is not a certificate")
     return dict(document)  # pyright: ignore[reportUnknownArgumentType] - checked by whoever reads it

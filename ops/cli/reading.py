@@ -225,7 +225,7 @@ def explain(
 
 def _any(memory: "Memory", one_id: str, times: dict[str, Any], waiting: dict[str, Any]) -> Any:
     """Whatever has this id: an id says what it is of."""
-    from ...domain.errors import InvalidInput, WrongKind
+    from ...domain.errors import InvalidInput, WrongKind, with_article
 
     try:
         return memory.get(one_id, **times, **waiting)
@@ -236,7 +236,8 @@ def _any(memory: "Memory", one_id: str, times: dict[str, Any], waiting: dict[str
     except WrongKind as error:
         if times:
             kind = error.details.get("kind")
-            raise InvalidInput(next(iter(times)), f"is for memories, and this is the id of a {kind}") from None
+            problem = f"is for memories, and this is the id of {with_article(str(kind))}"
+            raise InvalidInput(next(iter(times)), problem) from None
         if error.details.get("kind") == "proposal":
             return memory.proposal(one_id, **waiting)
         if error.details.get("kind") == "pass":

@@ -27,7 +27,7 @@ def test_a_person_is_erased_by_what_was_previewed_and_the_certificate_proves_it_
     kept = cli.remember("Deploys go to Hetzner", "--user", "grace")
     assert [hit["memory"]["id"] for hit in cli.json("search", "green tea", "--user", "ada")["hits"]] == [erased]
     looked = cli("erase", "preview", "--subject", "ada")
-    assert looked.status == 0 and "1 memories" in looked.out and "erase perform" in looked.out
+    assert looked.status == 0 and "subject: 1 memory" in looked.out and "erase perform" in looked.out
     preview = cli.json("erase", "preview", "--subject", "ada")
     assert (preview["kind"], preview["memories"], preview["places"]["live_memory"]) == ("subject", 1, 1)
     assert cli.json("show", erased)["content"] == TEXT, "a preview erases nothing"
@@ -155,3 +155,63 @@ def test_a_rehearsal_finds_something_everywhere_first_and_nothing_afterwards(cli
     assert all(done["places"][place]["before"] > 0 and done["places"][place]["after"] == 0 for place in must)
     assert [one["phase"] for one in cli.json("erase", "list")["erasures"]] == ["verified"]
     assert cli.json("list", "--status", "all")["memories"] == []
+
+
+def test_a_whole_tenant_is_warned_of_and_its_certificate_is_shown_without_its_name(cli, other_tenant, tmp_path):
+    memory = other_tenant.remember(TEXT)
+    looked = other_tenant("erase", "preview", "--whole-tenant")
+    assert "Beware: this is everything there is of the tenant" in looked.out and memory in looked.out
+    preview = other_tenant.json("erase", "preview", "--whole-tenant")
+    assert preview["ids"] == [memory] and "nobody can read or write there again" in preview["warning"]
+    assert cli("erase", "show", preview["id"], "--json").error["code"] == "not_found", "while its tenant is there"
+    done = other_tenant.json("erase", "perform", preview["id"], *REASON)
+    assert done["phase"] == "verified"
+    assert other_tenant("erase", "show", preview["id"], "--json").error["code"] == "not_found", "no such tenant"
+    file = tmp_path / "tenant.json"
+    shown = cli.json("erase", "show", preview["id"], "--certificate", str(file))
+    assert (shown["phase"], shown["certificate"]) == ("verified", done["certificate"])
+    assert cli.json("erase", "verify", str(file), "--live")["live"]["holds"] is True
+
+
+def test_a_repeat_says_where_the_certificate_is_and_what_came_since_the_preview(cli, tmp_path):
+    first = cli.remember(TEXT, "--scope", "late")
+    preview = cli.json("erase", "preview", "--scope", "late")
+    assert preview["ids"] == [first] and preview["warning"] is None
+    cli.remember("written since", "--scope", "late")
+    done = cli("erase", "perform", preview["id"], *REASON)
+    assert "1 memory came since the preview, and went too" in done.out and "scope, 2 memories" in done.out
+    again = cli("erase", "perform", preview["id"], *REASON)
+    assert f"lethelog erase show {preview['id']} --certificate FILE" in again.err
+    other = cli("erase", "perform", preview["id"], "--reason", "other", "--json").error
+    assert f"lethelog erase show {preview['id']}" in other["message"]
+    listed = cli("erase", "list").out
+    assert listed.splitlines()[0].split() == ["erasure", "phase", "kind", "memories", "reason", "at"]
+    assert "data_subject_request" in listed and preview["id"] in listed
+
+    key = cli.json("erase", "key")
+    file = tmp_path / "late.json"
+    cli.json("erase", "show", preview["id"], "--certificate", str(file))
+    checked = cli.json("erase", "verify", str(file), "--public-key", key["public_key"])
+    assert (checked["key_checked"], checked["signed_by"]) == (True, key["fingerprint"])
+    assert f"--public-key {key['public_key']}" in cli("erase", "key").out
+    absent = cli("erase", "verify", str(tmp_path / "nofile"), "--json")
+    assert (absent.status, absent.error["message"]) == (2, "file: is not there")
+    assert cli("erase", "retry", first, "--json").error["message"].endswith("id of a memory, not of an erasure")
+    assert cli("show", preview["id"], "--json").error["message"].endswith("id of an erasure, not of a memory")
+
+
+def test_a_lost_ledger_is_completed_from_the_log(cli):
+    preview = cli.json("erase", "preview", "--memory", cli.remember(TEXT))
+    cli.json("erase", "perform", preview["id"], *REASON)
+    whole = cli.json("erase", "ledger")
+    assert whole["entries"] > 0 and whole["missing"] == []
+    kept = Path(whole["file"]).read_bytes()
+    try:
+        Path(whole["file"]).unlink()
+        lacking = cli("erase", "ledger", "--json")
+        said = json.loads(lacking.out)
+        assert lacking.status == 1 and preview["id"] in said["missing"]
+        completed = cli.json("erase", "ledger", "--complete")
+        assert (completed["entries"], completed["missing_count"]) == (said["missing_count"], 0)
+    finally:
+        Path(whole["file"]).write_bytes(kept)

@@ -69,6 +69,7 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "retry_erasure": ("memory:erase", {"erasure_id": ID}),
     "check_certificate": ("memory:erase", {"document": {}}),
     "rehearse_erasure": (("memory:erase", "memory:write"), {}),
+    "erasure_key": ("memory:erase", {}),
     "erasure_ledger": ("installation:admin", {}),
     "complete_erasure_ledger": ("installation:admin", {}),
     "rotate_tenant_key": ("installation:admin", {}),
