@@ -90,9 +90,7 @@ async def find_judges(
     )
 
 
-async def find_beginnings(
-    connection: Connection, tenant: UUID, memories: Collection[UUID]
-) -> dict[UUID, int]:
+async def find_beginnings(connection: Connection, tenant: UUID, memories: Collection[UUID]) -> dict[UUID, int]:
     """At which position each memory was remembered."""
     cursor = await connection.execute(
         "select stream, position from lethelog.events where tenant = %s and stream = any(%s) and version = 1",
