@@ -15,8 +15,8 @@ import psycopg
 from ..domain import stated
 from ..domain.thresholds import Thresholds
 from ..handlers.access.caller import Caller, actor_of
-from ..handlers.access.credentials import Credential, Credentials
-from ..handlers.access.jwt_verifier import JwtVerifier
+from ..handlers.access.credentials import Credential, Credentials, Verifier
+from ..handlers.access.jwt_settings import JwtSettings
 from ..handlers.blocking import BlockingMemory
 from ..handlers.engine import Clock, Engine, open_engine, utc_now
 from ..handlers.erasure.erasures import Erasures
@@ -125,9 +125,16 @@ async def open_credential(engine: Engine, settings: Settings) -> Caller | Creden
     text, issuer = settings.credential(), settings.jwt()
     if text is None:
         return await open_caller(engine, settings)
-    credentials = Credentials(engine, None if issuer is None else JwtVerifier(engine, issuer))
+    credentials = Credentials(engine, None if issuer is None else _verifier(engine, issuer))
     await credentials.caller(text)
     return Credential(credentials, text)
+
+
+def _verifier(engine: Engine, issuer: JwtSettings) -> Verifier:
+    # Imported here: what checks signatures and fetches keys is for the few who show a token of an issuer.
+    from ..handlers.access.jwt_verifier import JwtVerifier
+
+    return JwtVerifier(engine, issuer)
 
 
 async def open_caller(engine: Engine, settings: Settings) -> Caller:

@@ -1,7 +1,10 @@
 """Real servers for the whole run, a fresh database and a broker prefix of its own for every test."""
 
 import os
+import shutil
 import signal
+import sys
+import tempfile
 import uuid
 from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,6 +26,9 @@ from lethelog.streams.vault import Vault
 # is started here; whether they heed it must not depend on how the tests were started.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# Hundreds of commands are started here; each would compile all that it imports, which takes longer than its work.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # How fast examples are made says something about the machine, and nothing about the promise.
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")
@@ -41,18 +47,32 @@ class TestServers:
         return str(psycopg.conninfo.make_conninfo(self.superuser_url, dbname=name))
 
 
+@contextmanager
+def folder_of_servers() -> Generator[Path]:
+    """A folder that any account may pass through, with a short path, in memory where that is roomy."""
+    memory = Path("/dev/shm")  # what is tested does not depend on the disk, how long it takes does
+    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 4 * 1024**3
+    folder = Path(tempfile.mkdtemp(prefix="lethe-", dir=memory if roomy else "/tmp"))
+    folder.chmod(0o711)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Generator[TestServers]:
+def servers() -> Generator[TestServers]:
     given = os.environ.get("LETHELOG_TEST_SUPERUSER_URL")
     if given:
         yield TestServers(given, os.environ.get("LETHELOG_TEST_BROKER_URL", ""))
         return
     from lethelog.ops import embedded
 
-    data = tmp_path_factory.mktemp("servers")
-    with embedded.join(data) as joined:
-        yield TestServers(embedded.superuser_url(data), joined.broker_url)
-    embedded.stop(data)
+    with folder_of_servers() as folder:
+        data = folder / "servers"
+        with embedded.join(data) as joined:
+            yield TestServers(embedded.superuser_url(data), joined.broker_url)
+        embedded.stop(data)
 
 
 @pytest.fixture(scope="session")

@@ -7,14 +7,13 @@ standby, the pass manager and the judges compete for messages.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ...domain.errors import NotFound
 from ...projections.rebuild import drop_retired
 from ...projections.runner import ProjectionRunner
 from ...streams.acknowledgments import QUEUE
 from ...streams.broker import BrokerSettings
-from ...streams.consumers import Consumers
 from ...streams.ending import end
 from ...streams.handling import RetryPolicy
 from ...streams.relay import Relay
@@ -35,6 +34,9 @@ from ..forgetting.judge_worker import JudgeWorker
 from ..forgetting.pass_manager import PassManager
 from ..forgetting.requesting import Passes
 from ..forgetting.settings import PassSettings, task_queue
+
+if TYPE_CHECKING:
+    from ...streams.consumers import Consumers
 
 _LOG = logging.getLogger(__name__)
 Role = Literal["views", "relay", "passes", "judge", "schedule", "erasures"]
@@ -106,6 +108,9 @@ class Workers:
         if self._settings is not None:
             subscriptions += self._passes(broker, self._settings)
         if subscriptions:
+            # Imported here: a command of the shell runs no consumer, and loading FastStream takes longer than it.
+            from ...streams.consumers import Consumers
+
             self._consumers = Consumers(broker, self._engine.log.decode)
             await self._consumers.open(subscriptions, patient=True)
 

@@ -8,6 +8,8 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
+from typing import Any
 
 from ...domain.errors import InvalidInput, LethelogError, Misconfigured, NotFound, WrongKind
 
@@ -51,13 +53,9 @@ class _Running:
     def run(self) -> int:
         """The exit status. Only trouble with the output comes through as an exception."""
         from typer import Abort
-        from typer.main import get_command
-
-        from .app import app
 
         try:
-            command = get_command(app)
-            status = command.main(
+            status = _whole_command().main(
                 args=self._arguments, prog_name="lethelog", standalone_mode=False, obj=self._session
             )
             if status == INTERRUPTED:
@@ -129,6 +127,16 @@ class _Running:
             return self._session.json_only
         given = self._arguments
         return "--json" in (given[: given.index("--")] if "--" in given else given)
+
+
+@cache
+def _whole_command() -> Any:
+    """All verbs, put together once: for a program that runs many commands this is a third of each."""
+    from typer.main import get_command
+
+    from .app import app
+
+    return get_command(app)
 
 
 def _where_it_goes(message: str) -> str:

@@ -21,6 +21,8 @@ from lethelog.ops.local import Memory
 from lethelog.ops.settings import Settings
 from lethelog.projections.embedders import open_embedder
 
+from ..conftest import folder_of_servers
+
 
 @cache
 def _embedder_kept_open(name: str, **options: Any) -> Any:
@@ -129,12 +131,13 @@ def _no_settings_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
 
 
 @pytest.fixture(scope="session")
-def cli_folder(tmp_path_factory: pytest.TempPathFactory) -> Generator[Path]:
+def cli_folder() -> Generator[Path]:
     """A data directory whose servers stay up for the whole run."""
-    data = tmp_path_factory.mktemp("command line")
-    with embedded.join(data):
-        yield data
-    embedded.discard(data)
+    with folder_of_servers() as folder:
+        data = folder / "command line"
+        with embedded.join(data):
+            yield data
+        embedded.discard(data)
 
 
 @pytest.fixture(scope="session")

@@ -170,21 +170,21 @@ def test_on_a_terminal_single_keys_decide_and_the_terminal_is_put_back(cli):
         before = termios.tcgetattr(terminal.slave)
         terminal.until("q quit")
         # An arrow key ends in A and a paste holds one: neither is a decision.
-        terminal.type(b"\x1b[A")
+        terminal.press(b"\x1b[A")
         terminal.until("q quit")
-        terminal.type(b"aaaa")
+        terminal.press(b"aaaa")
         terminal.until("q quit")
-        terminal.type(b"a")
+        terminal.press(b"a")
         terminal.until("accepted")
         terminal.until("q quit")
-        terminal.type(b"c")
+        terminal.press(b"c")
         terminal.until("comment: ")
         terminal.type("nicht so é\n".encode())
         terminal.until("q quit")
-        terminal.type(b"R")
+        terminal.press(b"R")
         terminal.until("rejected")
         terminal.until("q quit")
-        terminal.type(b"\x04")
+        terminal.press(b"\x04")
         assert terminal.ends() == 0
         assert termios.tcgetattr(terminal.slave) == before
     decided = [cli.json("proposals", "show", one["id"])["proposal"] for one in (first, second, third)]
@@ -251,8 +251,17 @@ class _Terminal:
             self._said += os.read(self.master, 65_536).decode("utf-8", "replace")
         self._said = plain.partition(words)[2]
 
+    def press(self, keys: bytes) -> None:
+        """Type once single keys are read: what is typed before is dropped, as it should be."""
+        import termios
+
+        deadline = time.monotonic() + 60
+        while termios.tcgetattr(self.slave)[3] & termios.ICANON:
+            assert time.monotonic() < deadline, "no key is asked for"
+            time.sleep(0.01)
+        self.type(keys)
+
     def type(self, keys: bytes) -> None:
-        time.sleep(0.3)  # what is typed before the question is dropped, as it should be
         os.write(self.master, keys)
 
     def ends(self) -> int:

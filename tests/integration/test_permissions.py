@@ -140,7 +140,9 @@ async def test_without_its_permission_each_verb_is_denied_and_changes_nothing(re
         assert await cursor.fetchone() == (0,), "no name was taken note of"
 
 
-async def test_with_its_permission_alone_no_verb_is_denied(ready):
+async def test_with_its_permission_alone_no_verb_is_denied(ready, monkeypatch: pytest.MonkeyPatch):
+    # No worker runs here; that a rehearsal waits for one is told elsewhere.
+    monkeypatch.setattr("lethelog.handlers.erasure.rehearsal.WAIT_SECONDS", 0.1)
     for verb, (needs, arguments) in NEEDS.items():
         allowed = frozenset((needs,) if isinstance(needs, str) else needs)
         try:

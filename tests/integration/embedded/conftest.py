@@ -18,6 +18,8 @@ import pytest
 from lethelog.ops import embedded
 from lethelog.ops.embedded.leftovers import processes_in
 
+from ...conftest import folder_of_servers
+
 Poll = Callable[..., None]
 
 
@@ -54,17 +56,11 @@ def servers_under(base: Path) -> list[str]:
 
 @pytest.fixture(scope="session")
 def base(poll: Poll) -> Iterator[Path]:
-    """A folder that any account may pass through, with a short path; at the end nothing may run in it."""
-    memory = Path("/dev/shm")  # what is tested does not depend on the disk, how long it takes does
-    roomy = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2 * 1024**3
-    folder = Path(tempfile.mkdtemp(prefix="lethe-", dir=memory if roomy else "/tmp"))
-    folder.chmod(0o711)
-    yield folder
-    try:
+    """Where the servers of these tests keep their data; at the end nothing may run in it."""
+    with folder_of_servers() as folder:
+        yield folder
         poll(lambda: not servers_under(folder), "every server has ended after the tests", 20)
         assert servers_under(folder) == []
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
