@@ -1,6 +1,7 @@
 """up, down, status, worker: what runs, and for how long."""
 
 import asyncio
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -74,20 +75,28 @@ def down(context: typer.Context, json_only: Json = False) -> None:
     settings = session.settings
     from . import background
 
+    embedded = settings.database_url is None or settings.broker_url is None
+    # Looked at before the worker goes: the servers it leaves may end by themselves, which stops them as well.
+    servers = embedded and _servers_are_up(settings.data_dir)
     with session.printer.waiting("stopping the worker"):
         worker = background.stop(settings.data_dir)
-    servers = False
-    if settings.database_url is None or settings.broker_url is None:
+    if embedded:
         from ..embedded import stop
 
         with session.printer.waiting("stopping the servers"):
-            servers = stop(settings.data_dir)
+            servers = stop(settings.data_dir) or servers
     printer = session.printer
     if printer.json_only:
         printer.document({"stopped": {"worker": worker, "servers": servers}, "data_dir": str(settings.data_dir)})
         return
     stopped = " and ".join(name for name, was in (("the worker", worker), ("the servers", servers)) if was)
     printer.line(Text(f"stopped {stopped}" if stopped else "nothing was running", "green" if stopped else ""))
+
+
+def _servers_are_up(data_dir: Path) -> bool:
+    from ..embedded import are_up
+
+    return are_up(data_dir)
 
 
 def status(context: typer.Context, json_only: Json = False) -> None:

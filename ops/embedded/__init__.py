@@ -17,13 +17,14 @@ if sys.platform != "linux":
 
 from ..folders import default_data_dir
 from .client import EmbeddedServers, join
-from .control import ServerStatus, discard, hold, status, stop, superuser_url
+from .control import ServerStatus, are_up, discard, hold, status, stop, superuser_url
 from .state import ServerState
 
 __all__ = [
     "EmbeddedServers",
     "ServerState",
     "ServerStatus",
+    "are_up",
     "default_data_dir",
     "discard",
     "hold",

@@ -98,6 +98,11 @@ def hold(data_dir: Path | None = None) -> None:
         raise explain_os_error(error, folder.hold) from None
 
 
+def are_up(data_dir: Path | None = None) -> bool:
+    """Whether servers run there, or are about to, or are just ending."""
+    return _current(DataFolder.at(data_dir)) is not None
+
+
 def stop(data_dir: Path | None = None, timeout: float = 60.0) -> bool:
     """Stop the servers, also under clients that use them, and take back a ``hold``.
 

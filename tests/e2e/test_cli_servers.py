@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from lethelog.ops import embedded
+from lethelog.ops.cli import background
 
 
 def processes_of(folder: Path) -> list[str]:
@@ -86,7 +87,18 @@ def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_ever
     assert own.json("list")["memories"][0]["id"] == one  # on demand
 
 
-def test_a_worker_in_the_foreground_runs_until_it_is_told_to_stop(own):
+def test_a_worker_in_the_foreground_runs_until_it_is_told_to_stop(own, monkeypatch: pytest.MonkeyPatch):
+    stop = background.stop
+
+    def stop_and_be_slow(data_dir: Path) -> bool:
+        """As on a busy machine: the servers that the worker left end by themselves before anybody looks again."""
+        stopped = stop(data_dir)
+        deadline = time.monotonic() + 60
+        while embedded.are_up(data_dir):
+            assert time.monotonic() < deadline, "the servers stay though nobody uses them"
+            time.sleep(0.02)
+        return stopped
+
     up = own.spawn("up", "--foreground", "--json")
     assert up.stdout is not None
     running = b"".join(up.stdout.readline() for _ in range(10))
@@ -100,7 +112,9 @@ def test_a_worker_in_the_foreground_runs_until_it_is_told_to_stop(own):
     views.send_signal(signal.SIGINT)
     _, said = views.communicate(timeout=30)
     assert views.returncode == 0 and b"Traceback" not in said, said
+    monkeypatch.setattr(background, "stop", stop_and_be_slow)
     assert own.json("down")["stopped"] == {"worker": True, "servers": True}
+    assert own.json("down")["stopped"] == {"worker": False, "servers": False}
     _, said = up.communicate(timeout=30)
     assert up.returncode == 0 and b"Traceback" not in said, said
 
