@@ -57,17 +57,42 @@ class _Described(Input):
         return self
 
 
-class Remember(_Described):
-    """Write a new memory."""
+class GivenFact(Input):
+    """What a memory says as subject, predicate and value; the window is half-open (behaviour.md 1.10)."""
+
+    subject: Topic
+    predicate: Topic
+    value: Content
+    confidence: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+    valid_from: Instant | None = None
+    """Since when it holds; without it since the memory does."""
+    valid_to: Instant | None = None
+
+    @model_validator(mode="after")
+    def _window_is_ordered(self) -> Self:
+        if self.valid_to is not None and self.valid_from is None:
+            raise ValueError("valid_to is given without valid_from; say since when it holds, too")
+        if self.valid_from and self.valid_to and self.valid_to < self.valid_from:
+            raise ValueError("valid_to lies before valid_from; swap or correct them")
+        return self
+
+
+class _WithFacts(_Described):
+    """Only a memory that comes to be brings facts along; they are never written by revising one."""
 
     memory_type: MemoryType = "note"
+    facts: tuple[GivenFact, ...] = Field(default=(), max_length=16)
+
+
+class Remember(_WithFacts):
+    """Write a new memory."""
+
     content: Content
 
 
-class RememberImported(_Described):
+class RememberImported(_WithFacts):
     """Write a memory taken over from elsewhere: longer content, own date."""
 
-    memory_type: MemoryType = "note"
     content: ImportContent
 
 

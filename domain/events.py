@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from .event import Event, NamedKind, event_class, event_names
+from .fact_events import FactAsserted, FactEffectUndone
 from .fields import Edge, LinkEdge, MemoryType, Producer, Trust
 from .judging import Action
 from .proposal_events import (
@@ -28,6 +29,8 @@ __all__ = [
     "DependencyStaged",
     "EdgeStaged",
     "Event",
+    "FactAsserted",
+    "FactEffectUndone",
     "FactStaged",
     "MemoryEffectUndone",
     "NamedKind",

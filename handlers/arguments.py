@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Required, TypedDict
 from uuid import UUID
 
 from ..domain.errors import InvalidInput
@@ -42,8 +42,21 @@ class MemoryFields(TypedDict, total=False):
     derived_from: Sequence[AnyId]
 
 
+class FactFields(TypedDict, total=False):
+    """A fact that a memory brings along. ``valid_to`` needs ``valid_from``."""
+
+    subject: Required[str]
+    predicate: Required[str]
+    value: Required[str]
+    confidence: float
+    valid_from: AnyInstant
+    valid_to: AnyInstant
+
+
 class RememberFields(MemoryFields, total=False):
     memory_type: MemoryType
+    facts: Sequence[FactFields]
+    """At most 16, written with the memory or not at all."""
 
 
 class ReviseFields(MemoryFields, total=False):
@@ -104,6 +117,16 @@ class FilterFields(TimeFields, total=False):
     current: bool
     recorded_after: AnyInstant
     recorded_before: AnyInstant
+
+
+class GetFactsFields(TimeFields, total=False):
+    """Which facts to get."""
+
+    subject: str
+    predicate: str
+    memory_id: AnyId
+    limit: int
+    cursor: str
 
 
 class ProposalFields(ReadFields, total=False):

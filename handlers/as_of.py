@@ -1,5 +1,6 @@
 """The two times of a read: what was on record then, and what was true then (settlement 2)."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from ..domain.errors import InvalidInput
@@ -22,14 +23,14 @@ class Timed(Input):
     """A log position that the answer must include (read your own write)."""
 
 
-async def look_from(engine: Engine, tenant: UUID, asked: Timed, read_model: str) -> AsOf:
-    """The times as they apply, once the read model has what they need.
+async def look_from(engine: Engine, tenant: UUID, asked: Timed, *read_models: str) -> AsOf:
+    """The times as they apply, once the read models have what they need.
 
     Raises `InvalidInput` for a moment that the record does not have, and `NotCaughtUp`.
     """
     if asked.known_at is None:
         if asked.after:
-            await wait_for(engine.doors, read_model, asked.after)
+            await _wait_for_all(engine, read_models, asked.after)
         return AsOf(engine.clock(), valid_at=asked.valid_at)
     moved_in = not isinstance(asked.known_at, int) and await has_moved_in(engine.log, tenant)
     moment = await moment_of(engine.log, "known_at", asked.known_at)
@@ -38,8 +39,13 @@ async def look_from(engine: Engine, tenant: UUID, asked: Timed, read_model: str)
         raise InvalidInput("after", f"lies beyond known_at, which is position {known}", "Leave one of them out")
     needed = await engine.log.head() if moved_in else known
     if needed:
-        await wait_for(engine.doors, read_model, needed)
+        await _wait_for_all(engine, read_models, needed)
     return AsOf(moment.at, known, moved_in, asked.valid_at)
+
+
+async def _wait_for_all(engine: Engine, read_models: Sequence[str], position: int) -> None:
+    for name in read_models:
+        await wait_for(engine.doors, name, position)
 
 
 def echoed(as_of: AsOf) -> AsOfView | None:

@@ -19,6 +19,7 @@ from .arguments import (
     ArchiveFields,
     EventFields,
     FilterFields,
+    GetFactsFields,
     KnownFields,
     ProposalFields,
     ReadFields,
@@ -36,6 +37,7 @@ from .operating.views import (
     Decided,
     EventPage,
     EventView,
+    FactPage,
     History,
     MemoryPage,
     MemoryView,
@@ -194,6 +196,10 @@ class BlockingMemory(BlockingInstallation, BlockingErasureDoor):
     def history(self, memory_id: AnyId, **times: Unpack[KnownFields]) -> History:
         """See `AsyncMemory.history`."""
         return self.run(self.asyncio.history(memory_id, **times))
+
+    def get_facts(self, **query: Unpack[GetFactsFields]) -> FactPage:
+        """See `AsyncMemory.get_facts`."""
+        return self.run(self.asyncio.get_facts(**query))
 
     def events(self, **query: Unpack[EventFields]) -> EventPage:
         """See `AsyncMemory.events`."""

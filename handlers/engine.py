@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ..projections.embedders import Embedder
+from ..projections.facts import Facts
 from ..projections.live_memory import LiveMemory
 from ..projections.memory_history import MemoryHistory
 from ..projections.projection import Projection
@@ -44,6 +45,7 @@ class Engine:
     live_memory: LiveMemory
     review_queue: ReviewQueue
     memory_history: MemoryHistory
+    facts: Facts
     clock: Clock
     grace: timedelta
     """How long a read model's old generation stays after a rebuild."""
@@ -58,7 +60,7 @@ class Engine:
     @property
     def projections(self) -> tuple[Projection, ...]:
         """All read models, in the order they are shown."""
-        return (self.live_memory, self.review_queue, self.memory_history)
+        return (self.live_memory, self.review_queue, self.memory_history, self.facts)
 
     def projection(self, name: str) -> Projection | None:
         """A read model by its name."""
@@ -104,6 +106,7 @@ async def open_engine(
         live_memory=LiveMemory(log, embedder),
         review_queue=ReviewQueue(),
         memory_history=MemoryHistory(),
+        facts=Facts(),
         clock=clock,
         grace=grace,
         erasure=erasure,

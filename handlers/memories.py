@@ -7,12 +7,22 @@ somebody was quicker it decides again from what is there now; what the rules the
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from ..domain import commands as c
 from ..domain import memory_rules as rules
-from ..domain.errors import Conflict, Erased, KeyReused, NotCaughtUp, NotFound, QuotaExceeded, WrongKind
-from ..domain.events import Event
+from ..domain.errors import (
+    Conflict,
+    Erased,
+    InvalidInput,
+    KeyReused,
+    NotCaughtUp,
+    NotFound,
+    QuotaExceeded,
+    WrongKind,
+)
+from ..domain.events import Event, MemoryRemembered
+from ..domain.fact import decide_facts
 from ..domain.fields import parse
 from ..domain.memory import Memory, Owners, evolve
 from ..domain.memory_rules import Resolved
@@ -99,6 +109,7 @@ class MemoryCommands:
     async def revise(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
         """Write the successor of a memory; one live head per lineage (A2, A3, F30)."""
         caller.require("memory:write")
+        _refuse_facts(arguments)
         return await self._revise(caller, parse(c.Revise, arguments), retry)
 
     async def revise_imported(
@@ -106,6 +117,7 @@ class MemoryCommands:
     ) -> Written:
         """Take over what followed a memory elsewhere: up to 262,144 characters, at its own date."""
         caller.require("memory:import")
+        _refuse_facts(arguments)
         return await self._revise(caller, parse(c.ReviseImported, arguments), retry)
 
     async def _revise(self, caller: Caller, command: c.Revise, retry: Retry) -> Written:
@@ -113,7 +125,7 @@ class MemoryCommands:
         caller.check_trust(command.trust)
         successor_id = new_id()
 
-        async def attempt() -> _Plan | _Settled:
+        async def attempt(key: CommandKey) -> _Plan | _Settled:
             resolved = await self._resolve(caller.tenant, command)
             await self._check_ids(caller.tenant, "derived_from", command.derived_from)
             before = await self.load(caller.tenant, command.memory_id)
@@ -240,7 +252,7 @@ class MemoryCommands:
         memory_id = new_id()
         scope = command.scope or "personal"
 
-        async def attempt() -> _Plan | _Settled:
+        async def attempt(key: CommandKey) -> _Plan | _Settled:
             resolved = await self._resolve(caller.tenant, command)
             await self._check_ids(caller.tenant, "derived_from", command.derived_from)
             now = self._engine.clock()
@@ -264,7 +276,7 @@ class MemoryCommands:
             )
             return _Plan(
                 subject=memory_id,
-                events=_numbered(memory_id, 0, events),
+                events=[*_numbered(memory_id, 0, events), *_asserted(memory_id, events, command, key)],
                 claims=texts.of_new(memory_id, scope, command.content, holders),
                 new_keys=frozenset({memory_id}),
             )
@@ -289,7 +301,7 @@ class MemoryCommands:
         retry: Retry,
         decide: Callable[[Memory], Awaitable[list[Event]]],
     ) -> Written:
-        async def attempt() -> _Plan | _Settled:
+        async def attempt(key: CommandKey) -> _Plan | _Settled:
             before = await self.load(caller.tenant, command.memory_id)
             events = await decide(before)
             if not events:
@@ -309,13 +321,13 @@ class MemoryCommands:
         caller: Caller,
         command: c.Input,
         retry: Retry,
-        attempt: Callable[[], Awaitable[_Plan | _Settled]],
+        attempt: Callable[[CommandKey], Awaitable[_Plan | _Settled]],
     ) -> Written:
         key = await command_key(self._engine.vault, caller.tenant, command, retry.key)
         if retry.key is not None:
             earlier = await self._engine.log.find_command(caller.tenant, key)
             if earlier is not None:
-                return await self._answer_repeat(caller.tenant, earlier)
+                return await self._answer_repeat(caller.tenant, earlier, command, key)
         command_id = new_id()
         tenant = await self._engine.tenants.get(caller.tenant)
         envelope = Envelope(
@@ -328,7 +340,7 @@ class MemoryCommands:
         for _ in range(ATTEMPTS):
             # Before anything is read: what is erased from now on must not come back with what this writes.
             fence = await self._engine.log.fence(caller.tenant)
-            plan = await attempt()
+            plan = await attempt(key)
             if isinstance(plan, _Settled):
                 if retry.key is not None:
                     await self._keep_key(caller.tenant, plan.memory.id, envelope, key)
@@ -342,7 +354,7 @@ class MemoryCommands:
                     earlier = await self._engine.log.find_command(tenant.id, key)
                     if earlier is None:
                         raise
-                    return await self._answer_repeat(tenant.id, earlier)
+                    return await self._answer_repeat(tenant.id, earlier, command, key)
                 plan = plan.with_evicted(evicted)
             outcome = await self._engine.log.append(
                 Unit(
@@ -361,12 +373,13 @@ class MemoryCommands:
                 case Appended():
                     stored = await self.load(caller.tenant, plan.subject)
                     written = await self._answer(caller.tenant, stored, outcome.position, True, False)
-                    return written.model_copy(update={"evicted": evicted.ids}) if evicted.ids else written
+                    facts = tuple(one.stream for one in plan.events if one.event.NAME == "fact.asserted")
+                    return written.model_copy(update={"evicted": evicted.ids, "fact_ids": facts})
                 case OverQuota():
                     refuse_unless_evicting(tenant.policy, outcome)
                     full = True
                 case Repeated() | KeyTaken():
-                    return await self._answer_repeat(caller.tenant, outcome)
+                    return await self._answer_repeat(caller.tenant, outcome, command, key)
                 case VersionMoved() | ClaimHeld() | ErasedMeanwhile():
                     continue
         raise Conflict("the memory keeps changing while this is tried; read it again and decide anew")
@@ -383,10 +396,20 @@ class MemoryCommands:
         if isinstance(outcome, KeyTaken):
             raise KeyReused("this command key was used for another command; use a new key for a new command")
 
-    async def _answer_repeat(self, tenant: UUID, earlier: Repeated | KeyTaken) -> Written:
+    async def _answer_repeat(
+        self, tenant: UUID, earlier: Repeated | KeyTaken, command: c.Input, key: CommandKey
+    ) -> Written:
         if isinstance(earlier, KeyTaken):
             raise KeyReused("this command key was used for another command; use a new key for a new command")
-        return await self._answer(tenant, await self.load(tenant, earlier.subject), earlier.position, False, False)
+        written = await self._answer(
+            tenant, await self.load(tenant, earlier.subject), earlier.position, False, False
+        )
+        if not (isinstance(command, c.Remember | c.RememberImported) and command.facts):
+            return written
+        # Where it only found an older memory, it wrote no fact.
+        ids = [_fact_id(earlier.subject, key, number) for number in range(len(command.facts))]
+        known = await self._engine.log.stream_names(tenant, ids)
+        return written.model_copy(update={"fact_ids": tuple(one for one in ids if one in known)})
 
     async def _answer(
         self, tenant: UUID, memory: Memory, position: int, changed: bool, deduplicated: bool
@@ -433,6 +456,30 @@ class MemoryCommands:
     def _check_import(self, caller: Caller, dated: bool) -> None:
         if dated:
             caller.require("memory:import")
+
+
+def _refuse_facts(arguments: Mapping[str, Any]) -> None:
+    if isinstance(arguments, Mapping) and "facts" in arguments:  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
+        raise InvalidInput(
+            "facts",
+            "cannot be given to revise: facts are only ever added",
+            "Remember them with a memory of their own",
+        )
+
+
+def _asserted(
+    memory_id: UUID, events: Sequence[Event], command: c.Remember | c.RememberImported, key: CommandKey
+) -> list[NewEvent]:
+    """The facts that a memory brings along, each a stream of its own."""
+    first = events[0]
+    assert isinstance(first, MemoryRemembered)
+    facts = decide_facts(memory_id, command.facts, first.valid_from or first.occurred_at)
+    return [NewEvent(_fact_id(memory_id, key, number), 1, fact) for number, fact in enumerate(facts)]
+
+
+def _fact_id(memory_id: UUID, key: CommandKey, number: int) -> UUID:
+    """Known again when the command is repeated."""
+    return uuid5(memory_id, f"fact {number} {key.digest.hex()}")
 
 
 def _numbered(stream: UUID, version: int, events: Sequence[Event]) -> list[NewEvent]:

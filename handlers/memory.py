@@ -24,6 +24,7 @@ from .arguments import (
     ArchiveFields,
     EventFields,
     FilterFields,
+    GetFactsFields,
     KnownFields,
     ProposalFields,
     ReadFields,
@@ -37,6 +38,7 @@ from .arguments import (
 from .engine import Engine
 from .erasure.doors import AsyncErasureDoor
 from .explaining import Explaining
+from .facts import Facts
 from .forgetting.requesting import Passes
 from .forgetting.settings import PassSettings
 from .memories import MemoryCommands, Retry
@@ -47,6 +49,7 @@ from .operating.views import (
     Decided,
     EventPage,
     EventView,
+    FactPage,
     History,
     MemoryPage,
     MemoryView,
@@ -92,6 +95,7 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor):
         self._policies = Policies(engine)
         self._commands = MemoryCommands(engine)
         self._reading = Reading(engine)
+        self._facts = Facts(engine)
         self._reviewing = Reviewing(engine, self._commands)
         self._passes = Passes(engine, passes)
         self._explaining = Explaining(engine, self._reviewing)
@@ -240,6 +244,10 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor):
     async def history(self, memory_id: AnyId, **times: Unpack[KnownFields]) -> History:
         """Everything that happened to a memory, with actors and causes; up to ``known_at`` where it is given."""
         return await self._reading.history(await self.caller(), self._dated(times, memory_id=memory_id))
+
+    async def get_facts(self, **query: Unpack[GetFactsFields]) -> FactPage:
+        """A page of facts, the latest recorded first: those that held at ``valid_at``, or have no known end."""
+        return await self._facts.get(await self.caller(), self._dated(query))
 
     async def events(self, **query: Unpack[EventFields]) -> EventPage:
         """A page of the log itself, in order: every event of this tenant, opened."""

@@ -61,7 +61,7 @@ class ArchivedEvent(_Part):
     """A line: one event in clear."""
 
     stream: UUID | Literal["tenant"]
-    """The memory, proposal, pass or verdict; the tenant's own settings go by that word."""
+    """The memory, proposal, pass, verdict or fact; the tenant's own settings go by that word."""
     version: int = Field(ge=1)
     event: str
     schema_: int = Field(alias="schema", ge=1)

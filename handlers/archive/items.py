@@ -1,4 +1,4 @@
-"""One thing of an archive that comes in as a whole: a memory, proposal, pass or verdict with all its events.
+"""One thing of an archive that comes in as a whole: a memory, proposal, pass, verdict or fact with its events.
 
 What is said in a file is held against the same rules as what is said through a door; an item that breaks one is
 refused by itself, with a reason, and the others come in.
@@ -74,6 +74,8 @@ async def opened(item: Item, archive: UUID, now: datetime, register: Register) -
         events[0].event, e.ProposalStaged | e.ProposalDismissed | e.Staged
     ):
         raise InvalidInput("event", "a proposal begins with what was staged or dismissed")
+    if item.kind == "fact":
+        _check_fact(events)
     for new in events:
         _check_reasons(new.event)
     return Opened(item, tuple(events), states)
@@ -120,6 +122,19 @@ def _check_fields(event: e.Event) -> None:
     elif isinstance(event, e.MemoryMoved):
         said: dict[str, Any] = {"memory_id": UUID(int=0), "scope": event.scope, "tags": event.tags}
         parse(c.Move, said)
+
+
+def _check_fact(events: list[NewEvent]) -> None:
+    first, *later = [new.event for new in events]
+    if not isinstance(first, e.FactAsserted) or any(isinstance(one, e.FactAsserted) for one in later):
+        raise InvalidInput("event", "a fact begins with what was asserted, once")
+    names = ("subject", "predicate", "value")
+    texts: dict[str, str | None] = {name: getattr(first, name) for name in names}
+    if None in texts.values():
+        if any(text is not None for text in texts.values()):
+            raise InvalidInput("value", "or another part of the fact is missing, and the rest of it is not")
+        texts = dict.fromkeys(names, "erased")
+    parse(c.GivenFact, texts | first.model_dump(include={"confidence", "valid_from", "valid_to"}))
 
 
 def _check_reasons(event: e.Event) -> None:

@@ -48,6 +48,8 @@ class _Drafted:
     events: list[NewEvent] = field(default_factory=list[NewEvent])
     new_keys: set[UUID] = field(default_factory=set[UUID])
     outcomes: list[ImportedItem] = field(default_factory=list[ImportedItem])
+    sources: set[UUID] = field(default_factory=set[UUID])
+    """Memories of facts that are here."""
 
 
 class Planner:
@@ -79,6 +81,9 @@ class Planner:
         made_well = [made for made in all_made if isinstance(made, Opened)]
         await slots.look_up(made.states for made in made_well)
         await open_slots.look_up(made for made in made_well if made.item.kind == "proposal")
+        drafted.sources = await self._present_memories(
+            {_source(made) for made in made_well if made.item.kind == "fact"}
+        )
         for item, made in zip(items, all_made, strict=True):
             before = present.get(item.stream, [])
             outcome = await self._plan_item(item, made, before, gone, drafted)
@@ -151,6 +156,8 @@ class Planner:
             problem = drafted.open_slots.settle(made, len(present), coming=self._coming, refused=self._refused)
             if problem is not None:
                 return outcome("refused", problem)
+        elif item.kind == "fact" and not self._is_here(made, drafted):
+            return outcome("refused", "it is of a memory that is not here")
         drafted.events += made.events[len(present) :]
         if item.kind == "memory" and not present:
             await self._quarantine(made, drafted)
@@ -170,6 +177,15 @@ class Planner:
         if refuted is not None:
             event = e.MemoryQuarantined(refuted_memory=refuted)
             drafted.events.append(NewEvent(memory.id, memory.version + 1, event))
+
+    async def _present_memories(self, ids: set[UUID]) -> set[UUID]:
+        names = await self._engine.log.stream_names(self._caller.tenant, ids) if ids else {}
+        return {one for one, name in names.items() if name == "memory.remembered"}
+
+    def _is_here(self, made: Opened, drafted: _Drafted) -> bool:
+        """Whether a fact's memory is here, or comes."""
+        memory = _source(made)
+        return memory not in self._refused and (memory in self._coming or memory in drafted.sources)
 
     async def _plan_settings(self, made: Opened, present: ImportedItem, drafted: _Drafted) -> ImportedItem:
         """The tenant's settings come into a tenant that has made none of its own."""
@@ -200,6 +216,13 @@ class Planner:
         else:
             self._refused.add(outcome.id)
             self._coming.discard(outcome.id)
+
+
+def _source(made: Opened) -> UUID:
+    """The memory that a fact was read in."""
+    first = made.events[0].event
+    assert isinstance(first, e.FactAsserted)
+    return first.memory_id
 
 
 def _same(item: Item, present: list[UUID]) -> bool:

@@ -101,6 +101,8 @@ PLACES: tuple[Place, ...] = (
     Place("memory_history", "what happened to each memory, every copy: texts before and after, reasons,"
           " comments",
           "the texts are taken out", "no text is there", "the skeleton: which event, when, by whom"),
+    Place("facts", "what memories say as subject, predicate and value, every copy", "rows are deleted",
+          "no row is there", "dead rows and entries of indexes, until vacuum"),
     Place("replays", "schemas lethelog_replay_*: past states somebody had written out", "as in the read models",
           "no text is there"),
     Place("neighbour cache", "lethelog_views.candidate_*: words and nearest memories",

@@ -1,7 +1,7 @@
 """Rehearsing an erasure on something synthetic: made, found, erased, and found nowhere (behaviour.md 4.5).
 
-It is a real erasure of a real memory, that nobody ever said: three versions, a summary that follows from them, a
-proposal with a quoted sentence, and all of it written out by a replay where the caller may do that.
+It is a real erasure of a real memory, that nobody ever said: three versions, a fact, a summary that follows from
+them, a proposal with a quoted sentence, and all of it written out by a replay where the caller may do that.
 """
 
 import contextlib
@@ -112,7 +112,12 @@ class Rehearsing:
     async def _make(self, caller: Caller, mark: str, scope: str) -> UUID:
         written = await self._commands.remember(
             caller,
-            {"content": f"rehearsal {mark} version 1", "topic": f"rehearsal {mark}", "scope": scope},
+            {
+                "content": f"rehearsal {mark} version 1",
+                "topic": f"rehearsal {mark}",
+                "scope": scope,
+                "facts": [{"subject": f"rehearsal {mark}", "predicate": "is at", "value": "version 1"}],
+            },
         )
         first = latest = written.memory.id
         for version in range(2, VERSIONS + 1):

@@ -84,6 +84,34 @@ class Written(View):
     """True where the same text was already remembered; ``memory`` is that older one."""
     evicted: tuple[UUID, ...] = ()
     """Memories that were archived to make room for it, as the tenant's policy says."""
+    fact_ids: tuple[UUID, ...] = ()
+    """The facts that were written with it, in the order given; none where it was deduplicated."""
+
+
+class FactView(View):
+    """One fact. Its window is half-open: at ``valid_to`` it holds no longer."""
+
+    id: UUID
+    memory_id: UUID
+    """The memory it was read in."""
+    subject: str
+    predicate: str
+    value: str
+    confidence: float | None = None
+    valid_from: datetime
+    valid_to: datetime | None = None
+    recorded_at: datetime
+    proposal: UUID | None = None
+    """The proposal that a reviewer accepted; None for one that was said together with its memory."""
+
+
+class FactPage(View):
+    """One page of facts, the latest recorded first; ``total`` is exact."""
+
+    facts: tuple[FactView, ...]
+    total: int
+    next_cursor: str | None = None
+    as_of: AsOfView | None = None
 
 
 class SearchHit(View):

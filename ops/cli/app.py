@@ -13,6 +13,7 @@ from . import (
     doctoring,
     erasing,
     event_log,
+    facts,
     parked,
     passes,
     policies,
@@ -96,6 +97,7 @@ def lethelog(
 
 writing.register(app)
 reading.register(app)
+facts.register(app)
 event_log.register(app)
 passes.register(app)
 proposals.register(app)

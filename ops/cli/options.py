@@ -84,6 +84,16 @@ Metadata = Annotated[
         rich_help_panel=_FIELDS,
     ),
 ]
+Facts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fact",
+        metavar="JSON",
+        help="A fact that it says: subject, predicate, value, and where known confidence, valid_from, valid_to; "
+        "may be repeated.",
+        rich_help_panel=_FIELDS,
+    ),
+]
 AsProducer = Annotated[Producer | None, typer.Option("--producer", help="Who made it.", rich_help_panel=_FIELDS)]
 AsTrust = Annotated[
     Trust | None,
@@ -264,6 +274,20 @@ def metadata_of(given: Sequence[str] | None) -> dict[str, Any] | None:
                 raise InvalidInput("metadata", f"gives the key {key[:64]!r} twice")
             found[key] = value
     return found
+
+
+def facts_of(given: Sequence[str] | None) -> list[Any] | None:
+    """Facts from JSON objects; what is wrong with one is said when it is remembered."""
+    if not given:
+        return None
+    try:
+        return [json.loads(one, parse_constant=_no_constant) for one in given]
+    except (ValueError, RecursionError):
+        raise InvalidInput(
+            "facts",
+            "holds one that is no JSON object",
+            'Write {"subject": "Ada", "predicate": "uses", "value": "vim"}',
+        ) from None
 
 
 def value_of(text: str) -> Any:

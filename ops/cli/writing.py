@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
         "lethelog remember --imported --occurred-at 2024-05-01 - < minutes.md",
         "lethelog remember --tag ops --tag on-call --occurred-at 2026-03-01T09:00:00Z - < note.txt",
         'lethelog remember "Prefers tea" --type preference --user ada --metadata source=chat --json',
+        """lethelog remember "Ada uses vim" --fact '{"subject": "Ada", "predicate": "uses", "value": "vim"}'""",
         'lethelog remember -- "-v means verbose here"   # -- before a text that begins with a dash',
         panel=_PANEL,
     )
@@ -62,6 +63,7 @@ def remember(
     project: o.Project = None,
     scope: o.Scope = None,
     metadata: o.Metadata = None,
+    facts: o.Facts = None,
     producer: o.AsProducer = None,
     trust: o.AsTrust = None,
     imported: o.Imported = False,
@@ -82,7 +84,7 @@ def remember(
 ) -> None:
     """Remember a text.
 
-    What is remembered already is found instead of written again.
+    What is remembered already is found instead of written again, and the facts given are not written then.
     """
     given = fields(
         topic=topic,
@@ -91,6 +93,7 @@ def remember(
         project=project,
         scope=scope,
         metadata=o.metadata_of(metadata),
+        facts=o.facts_of(facts),
         producer=producer,
         trust=trust,
         core=core or None,
@@ -287,3 +290,5 @@ def _write(context: typer.Context, json_only: bool, done: str, command: "Callabl
     style = "green" if written.changed and not written.deduplicated else "yellow"
     printer.line(Text(done, style=style), " ", str(view.id), Text(f"  {view.memory_type}, {view.status}", "dim"))
     printer.line("  ", safe(one_line(view.topic)))
+    for fact_id in written.fact_ids:
+        printer.line(Text(f"  fact {fact_id}", "dim"))

@@ -151,7 +151,16 @@ def test_a_rehearsal_finds_something_everywhere_first_and_nothing_afterwards(cli
     done = cli.json("erase", "rehearse")
     assert (done["status"], done["found_after"], done["remaining"], done["memories"]) == ("passed", 0, [], 4)
     assert done["found_before"] > 0 and done["not_rehearsed"] == []
-    must = ("data keys", "sealed events", "claims", "live_memory", "memory_history", "review_queue", "replays")
+    must = (
+        "data keys",
+        "sealed events",
+        "claims",
+        "live_memory",
+        "memory_history",
+        "facts",
+        "review_queue",
+        "replays",
+    )
     assert all(done["places"][place]["before"] > 0 and done["places"][place]["after"] == 0 for place in must)
     assert [one["phase"] for one in cli.json("erase", "list")["erasures"]] == ["verified"]
     assert cli.json("list", "--status", "all")["memories"] == []

@@ -51,7 +51,12 @@ def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_ever
     one = own.remember("Deploys go to Hetzner")
     assert own.json("list")["memories"][0]["id"] == one  # read by the worker's views
     status = own.json("status")
-    assert {model["name"] for model in status["read_models"]} == {"live_memory", "review_queue", "memory_history"}
+    assert {model["name"] for model in status["read_models"]} == {
+        "live_memory",
+        "review_queue",
+        "memory_history",
+        "facts",
+    }
     assert all(not model["stalled"] for model in status["read_models"])
     readable = own("status")
     assert str(up["worker"]["pid"]) in readable.out and "live_memory" in readable.out
@@ -155,6 +160,7 @@ def test_read_models_are_compared_and_rebuilt(cli):
         "live_memory",
         "review_queue",
         "memory_history",
+        "facts",
     }
     live = _current(cli.data_dir, "live_memory")
     _sql(cli.data_dir, f"update {live}.live_memory set content = 'tampered' where memory_id = %s", one)
@@ -162,7 +168,7 @@ def test_read_models_are_compared_and_rebuilt(cli):
     assert different.status == 1 and not json.loads(different.out)["equal"]
     assert "1 row only live, 1 only rebuilt" in cli("compare", "live_memory").out
     rebuilt = cli.json("rebuild", "all")["rebuilt"]
-    assert [found["name"] for found in rebuilt] == ["live_memory", "review_queue", "memory_history"]
+    assert [found["name"] for found in rebuilt] == ["live_memory", "review_queue", "memory_history", "facts"]
     assert cli.json("show", one)["content"] == "Deploys go to Hetzner"
     assert cli.json("compare", "live_memory")["equal"]
 

@@ -97,7 +97,17 @@ def test_after_worker_database_and_broker_were_killed_everything_is_there_once_a
     found = {check["name"]: check for check in doctor["checks"]}
     assert doctor["ok"], doctor
     assert found["restarts"]["level"] == "warning" and found["restarts"]["says"].startswith("2 ")
-    for name in ("log", "live_memory", "review_queue", "memory_history", "relay", "streams", "durables", "parked"):
+    for name in (
+        "log",
+        "live_memory",
+        "review_queue",
+        "memory_history",
+        "facts",
+        "relay",
+        "streams",
+        "durables",
+        "parked",
+    ):
         assert found[name]["level"] == "ok", found[name]
     head = own.json("status")["head"]
     assert found["log"]["says"].startswith(f"at {head},") and found["relay"]["says"] == f"at {head}"

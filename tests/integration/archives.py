@@ -127,7 +127,9 @@ async def lived_in(world) -> dict[str, UUID]:
     await remember("suppressed", "Lunch was pasta")
     plan = {"plan_id": uuid4(), "approver": "grace", "reason": "retention plan"}
     await do.suppress(caller, {"memory_id": made["suppressed"], **plan})
-    await remember("moved", "Likes green tea", user_id="ada")
+    likes = {"subject": "Ada", "predicate": "likes", "value": "green tea"}
+    window = {"valid_from": now - timedelta(days=9), "valid_to": now, "confidence": 0.75}
+    await remember("moved", "Likes green tea", user_id="ada", facts=[likes, likes | {"value": "tea"} | window])
     await do.move(caller, {"memory_id": made["moved"], "scope": "work", "project": "Tea", "tags": ["drink"]})
     await do.reaffirm(caller, {"memory_id": made["moved"]})
     await remember("refuted", "Orla works at Pell & Co")
@@ -149,7 +151,8 @@ async def lived_in(world) -> dict[str, UUID]:
     await world.catch_up()
     await world.reviewing.reject(caller, {"proposal_id": rejected, "comment": "she does"})
     made["rejected"] = rejected
-    await remember("erased", "Her salary is 4711", user_id="eve")
+    salary = {"subject": "Eve", "predicate": "earns", "value": "4711"}
+    await remember("erased", "Her salary is 4711", user_id="eve", facts=[salary])
     await propose(world, made["erased"], quote="Her salary is 4711")
     await destroy_key(world, made["erased"])
     return made

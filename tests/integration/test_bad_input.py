@@ -20,6 +20,7 @@ from lethelog.domain.fields import Input, normalised
 from lethelog.domain.thresholds import starting_thresholds
 from lethelog.handlers import as_of, explaining, reading
 from lethelog.handlers.explaining import ChainQuery, Explaining
+from lethelog.handlers.facts import Facts, FactsQuery
 from lethelog.handlers.forgetting import requesting
 from lethelog.handlers.forgetting.requesting import Passes, PassQuery, RequestPass
 from lethelog.handlers.memories import Retry
@@ -155,6 +156,7 @@ async def doors(world) -> list[Door]:
         (world.reading.list, ListQuery, {}),
         (world.reading.get, GetQuery, {"ids": [memory_id]}),
         (world.reading.history, HistoryQuery, about),
+        (Facts(world.engine).get, FactsQuery, {}),
         (world.reviewing.list, ProposalsQuery, {}),
         (world.reviewing.show, ShowQuery, proposal),
         (world.reviewing.accept, Decide, proposal),
@@ -170,7 +172,7 @@ async def doors(world) -> list[Door]:
 async def test_this_list_of_doors_is_complete(world):
     """A command or read that is added without a place here would go untested."""
     listed = {door.name for door in await doors(world)}
-    for cls in (type(world.commands), type(world.reading), type(world.reviewing), Explaining, Passes):
+    for cls in (type(world.commands), type(world.reading), type(world.reviewing), Explaining, Passes, Facts):
         for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
             takes_arguments = "arguments" in inspect.signature(method).parameters
             assert name.startswith("_") or not takes_arguments or method.__qualname__ in listed, (
@@ -341,6 +343,9 @@ LIMITS: list[tuple[str, str, Any, Any]] = [
     ("get", "ids", [SOURCE], []),
     ("proposals", "limit", 100, 101),
     ("proposals", "limit", 1, 0),
+    ("facts", "limit", 200, 201),
+    ("facts", "limit", 1, 0),
+    ("facts", "subject", "s" * 256, "s" * 257),
 ]
 
 
@@ -365,6 +370,7 @@ async def test_a_limit_holds_to_the_very_unit(world, verb, field, allowed, refus
         "list": (world.reading.list, {}),
         "get": (world.reading.get, {}),
         "proposals": (world.reviewing.list, {}),
+        "facts": (Facts(world.engine).get, {}),
     }[verb]
     head = await world.engine.log.head()
     with pytest.raises(InvalidInput) as error:
@@ -566,6 +572,7 @@ async def test_a_read_that_waits_for_a_position_far_ahead_says_not_caught_up(wor
         (world.reading.get, {"ids": [known]}),
         (world.reading.history, {"memory_id": known}),
         (world.reviewing.list, {}),
+        (Facts(world.engine).get, {}),
     ]
     for call, arguments in calls:
         await call(world.caller, {**arguments, "after": head})

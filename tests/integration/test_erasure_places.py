@@ -20,6 +20,7 @@ REGISTERED = {
     "lethelog_views.memory_past": "memory_past",
     "lethelog_views.memory_history": "memory_history",
     "lethelog_views.review_queue": "review_queue",
+    "lethelog_views.facts": "facts",
     "lethelog_views.candidate_neighbours": "neighbour cache",
     "lethelog_views.candidate_groups": "neighbour cache",
     "lethelog_views.candidate_marks": "neighbour cache",

@@ -35,6 +35,7 @@ from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.archive.exporting import Exporting
 from lethelog.handlers.erasure.erasures import Erasures
+from lethelog.handlers.facts import Facts
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
 from lethelog.handlers.tenancy.policies import Policies
@@ -106,6 +107,7 @@ class Said:
     canaries: Canaries
     ids: dict[str, UUID] = field(default_factory=dict)
     proposals: list[UUID] = field(default_factory=list)
+    facts_known_at: int = 0
     errors: list[LethelogError] = field(default_factory=list)
 
 
@@ -131,7 +133,9 @@ async def live(world, broker, said: Said) -> None:
         written = await getattr(commands, verb)(caller, arguments, retry)
         return said.ids.setdefault(name, written.memory.id)
 
-    first = await do("remember", "first", key=True, **described("remember"))
+    fact = {name: word(f"fact {name}") for name in _FACT}
+    first = await do("remember", "first", key=True, **described("remember"), facts=[fact])
+    said.facts_known_at = await world.engine.log.head()
     revised = await do("revise", "revised", key=True, memory_id=first, **described("revise"))
     imported = await do("import_memory", "imported", key=True, **described("import"), occurred_at=at)
     follows = {"memory_id": imported, "occurred_at": at + timedelta(days=1)}
@@ -192,8 +196,9 @@ async def a_pass(world, broker, said: Said) -> None:
             await decide(caller, arguments)
         await world.reading.search(caller, {"query": f"where do deploys go {word('search query')}"})
         await world.reading.list(caller, {"user_id": word("filter user"), "tags": [word("filter tag")]})
+        await Facts(world.engine).get(caller, {"subject": word("fact query")})
         head = await world.engine.log.head()
-        for name in ("live_memory", "review_queue", "memory_history"):
+        for name in ("live_memory", "review_queue", "memory_history", "facts"):
             await wait_for(world.engine.database, name, head)
         async with asyncio.timeout(20):
             await workers._relay.reached(head)
@@ -222,6 +227,8 @@ async def refused(world, said: Said) -> None:
         (world.commands.remember, {**right, "expires_at": word("bad time")}, Retry()),
         (world.commands.remember, {**right, "derived_from": [word("bad id")]}, Retry()),
         (world.commands.remember, {**right, "vaild_to": word("unknown argument")}, Retry()),
+        (world.commands.remember, {**right, "facts": [{"subject": word("bad fact") * 40}]}, Retry()),
+        (world.commands.remember, {**right, "facts": word("facts as text")}, Retry()),
         (world.commands.remember, {"topic": "t", "content": word("content under a used key")}, Retry(key)),
         (world.commands.remember, right, Retry(word("long key") * 20)),
         (world.commands.revise, {"memory_id": first, "content": word("content of a closed one")}, Retry()),
@@ -242,6 +249,7 @@ async def refused(world, said: Said) -> None:
         (world.reading.search, {"query": f"{word('long query')} " * 200}),
         (world.reading.list, {"cursor": word("cursor")}),
         (world.reading.list, {"status": word("status")}),
+        (Facts(world.engine).get, {"subject": word("long fact query") * 40}),
         (world.reviewing.accept, {"proposal_id": said.proposals[0], "comment": word("comment on a decided one")}),
         (world.reviewing.reject, {"proposal_id": said.proposals[1], "comment": f"{word('long comment')} " * 200}),
     ):
@@ -382,7 +390,7 @@ KEPT = (
     ) if (verb, name) not in (("revise", "tag"), ("revise", "project"))],
     "move project", "move tag", "archive reason", "restore reason", "suppress reason", "refute reason", "release reason",
     "quarantined topic", "accepted topic", "accepted content", "rejected topic", "rejected content", "verdict quote",
-    "accept comment", "reject comment", "actor name", "approver", "tenant name",
+    "fact subject", "fact predicate", "fact value", "accept comment", "reject comment", "actor name", "approver", "tenant name",
 )  # fmt: skip
 """What must be found again through the doors. The successor's tag and project were changed by the move."""
 
@@ -393,6 +401,7 @@ async def readable(world, said: Said) -> set[str]:
     for one in said.ids.values():
         answers.append(await world.reading.history(world.caller, {"memory_id": one}))
     answers.append(await world.reviewing.list(world.caller, {}))
+    answers.append(await Facts(world.engine).get(world.caller, {"known_at": said.facts_known_at}))
     directory, tenant = world.engine.directory, world.caller.tenant
     plans = [entry.detail for one in answers[1:-1] for entry in one.entries if entry.event == "memory.suppressed"]
     answers.append(await directory.names(tenant, [UUID(detail["approver"]) for detail in plans]))
@@ -439,6 +448,7 @@ def broker_files(servers) -> list[Path]:
 
 
 _DESCRIBED = ("topic", "project", "user_id", "agent_id", "run_id", "session_id", "subject")
+_FACT = ("subject", "predicate", "value")
 _FILTERS = ("project", "user_id", "agent_id", "run_id", "session_id", "subject")
 
 
@@ -450,6 +460,8 @@ def described(verb: str) -> dict[str, str]:
 
 GIVEN: dict[str, dict[str, str]] = {
     "Remember": described("remember"),
+    "GivenFact": {name: f"fact {name}" for name in _FACT},
+    "FactsQuery": {"subject": "fact query", "predicate": "fact query"},
     "Revise": described("revise"),
     "RememberImported": described("import"),
     "ReviseImported": described("follow"),

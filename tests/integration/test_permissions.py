@@ -30,6 +30,7 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "get_many": ("memory:read", {"ids": [ID]}),
     "list": ("memory:read", {}),
     "history": ("memory:read", {"memory_id": ID}),
+    "get_facts": ("memory:read", {}),
     "events": ("stream:read", {}),
     "tail": ("stream:read", {"from_position": 1}),
     "replay": ("memory:read", {"to": 1}),

@@ -29,7 +29,7 @@ async def fill(world) -> list:
     return ids
 
 
-@pytest.mark.parametrize("name", ["live_memory", "review_queue", "memory_history"])
+@pytest.mark.parametrize("name", ["live_memory", "review_queue", "memory_history", "facts"])
 async def test_a_read_model_equals_its_rebuild_row_by_row(world, name):
     await fill(world)
     await world.catch_up()
@@ -114,7 +114,7 @@ async def test_two_runners_of_one_read_model_apply_everything_once(world):
     ]
     head = await world.engine.log.head()
     await asyncio.gather(*(runner.catch_up(head) for runner in [*world.runners, *again]))
-    for name in ("live_memory", "review_queue", "memory_history"):
+    for name in ("live_memory", "review_queue", "memory_history", "facts"):
         assert (await rebuilder(world, name).compare()).equal
 
 

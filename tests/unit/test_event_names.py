@@ -12,6 +12,7 @@ NAMES = (
     "archive.export_started", "archive.exported", "archive.import_started", "archive.imported",
     "erasure.acknowledged", "erasure.incomplete", "erasure.performed", "erasure.previewed", "erasure.requested",
     "erasure.verified",
+    "fact.asserted", "fact.effect_undone",
     "memory.archived", "memory.edge_added", "memory.effect_undone", "memory.moved", "memory.pinned", "memory.quarantined", "memory.reaffirmed", "memory.refuted",
     "memory.released", "memory.remembered", "memory.restored", "memory.superseded", "memory.suppressed",
     "memory.unpinned", "memory.verified",
