@@ -76,7 +76,8 @@ async def test_f49_what_is_moved_out_and_in_and_out_again_is_the_same_file_but_f
 async def test_as_of_an_instant_answers_as_where_it_happened(lived_world, elsewhere, made, archive):
     log = await lived_world.engine.log.read_page(0, 1_000)
     await bring_in(elsewhere, archive)
-    await elsewhere.catch_up()
+    for place in (lived_world, elsewhere):
+        await place.catch_up()
     for one in log[2::5]:
         for query in ({"status": "all", "limit": 100}, {"limit": 100, "valid_at": elsewhere.clock.now}):
             pages = []
@@ -231,9 +232,10 @@ async def test_an_archive_of_some_memories_holds_those_and_what_is_about_them_on
     lines = lines_of(archive)
     assert lines[0]["filter"] == {"user_id": "ada"}
     streams = {line["stream"] for line in lines[1:-1]}
-    assert streams == {str(made["first"]), str(made["second"]), str(made["moved"])}
+    facts = {line["stream"] for line in lines[1:-1] if line["data"].get("memory_id") == str(made["moved"])}
+    assert streams - facts == {str(made["first"]), str(made["second"]), str(made["moved"])}
     result = await bring_in(elsewhere, archive)
-    assert result.counts == {"memory": {"imported": 3}}
+    assert result.counts == {"memory": {"imported": 3}, "fact": {"imported": 2}} and len(facts) == 2
     decisions = await export(world, tmp_path / "d.jsonl", memory_types=["decision"])
     assert {line["stream"] for line in lines_of(decisions)[1:-1]} == {
         str(made[name]) for name in ("first", "second", "stale", "open")

@@ -401,10 +401,10 @@ async def readable(world, said: Said) -> set[str]:
     for one in said.ids.values():
         answers.append(await world.reading.history(world.caller, {"memory_id": one}))
     answers.append(await world.reviewing.list(world.caller, {}))
-    answers.append(await Facts(world.engine).get(world.caller, {"known_at": said.facts_known_at}))
     directory, tenant = world.engine.directory, world.caller.tenant
     plans = [entry.detail for one in answers[1:-1] for entry in one.entries if entry.event == "memory.suppressed"]
     answers.append(await directory.names(tenant, [UUID(detail["approver"]) for detail in plans]))
+    answers.append(await Facts(world.engine).get(world.caller, {"known_at": said.facts_known_at}))
     found = said.canaries.in_text(repr(answers))
     if await directory.find(INSTALLATION, "tenant", said.canaries.given["tenant name"]) == tenant:
         found.add("tenant name")

@@ -151,7 +151,7 @@ async def test_a_replay_that_does_not_come_to_its_end_leaves_nothing_and_is_seen
         await go_on.wait()
         raise LookupError
 
-    monkeypatch.setattr(world.engine.memory_history, "create_indexes", held)
+    monkeypatch.setattr(world.engine.projections[-1], "create_indexes", held)
     head = await world.engine.log.head()
     task = asyncio.create_task(replaying.into(world.caller, {"name": "cut", "to": head}))
     await begun.wait()

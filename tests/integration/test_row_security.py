@@ -105,9 +105,9 @@ async def fill(url: str, embedder) -> tuple[UUID, UUID]:
     commands = MemoryCommands(engine)
     for caller in callers:
         await engine.tenants.ensure(caller.tenant, caller.actor)
-        written = await commands.remember(
-            caller, {"topic": "deploys", "content": "to Hetzner", "project": "p", "memory_type": "fact"}
-        )
+        said = {"topic": "deploys", "content": "to Hetzner", "project": "p", "memory_type": "fact"}
+        fact = {"subject": "deploys", "predicate": "go to", "value": "Hetzner"}
+        written = await commands.remember(caller, {**said, "facts": [fact]})
         await commands.pin(caller, {"memory_id": written.memory.id})
         staged = {**json.loads(STAGED.read_text()), "memory_id": written.memory.id}
         staged["evidence_memory"] = written.memory.id
