@@ -98,6 +98,7 @@ CLEANED_COLUMNS = {
 CLEANED_ROWS = {
     "lethelog_views.live_memory",
     "lethelog_views.memory_past",
+    "lethelog_views.facts",
     "lethelog_views.candidate_neighbours",
     "lethelog_views.candidate_groups",
 }
