@@ -400,6 +400,9 @@ class MemoryCommands:
         self, tenant: UUID, earlier: Repeated | KeyTaken, command: c.Input, key: CommandKey
     ) -> Written:
         if isinstance(earlier, KeyTaken):
+            for memory in (await self.load_many(tenant, [earlier.subject])).values():
+                # What the command said went with what it wrote, so nobody can tell whether this is the same one.
+                rules.refuse_if_erased(memory)
             raise KeyReused("this command key was used for another command; use a new key for a new command")
         written = await self._answer(
             tenant, await self.load(tenant, earlier.subject), earlier.position, False, False

@@ -124,7 +124,10 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class KeyTaken:
-    """The command key belongs to another command."""
+    """The command key belongs to another command, or to one whose words were erased."""
+
+    subject: UUID
+    """What that command was about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +214,8 @@ class Log:
             return ErasedMeanwhile()
         if result.outcome == "claimed":
             return ClaimHeld(unit.claims[result.detail], result.subject)
-        return KeyTaken()
+        assert result.subject is not None
+        return KeyTaken(result.subject)
 
     async def append_within(self, connection: Connection, unit: Unit) -> Outcome:
         """Append one unit by a transaction of the caller's, together with what else is done there.
@@ -232,7 +236,7 @@ class Log:
             return VersionMoved(subject, detail)
         if outcome == "claimed":
             return ClaimHeld(unit.claims[detail - 1], subject)
-        return Repeated(position, subject) if outcome == "repeat" else KeyTaken()
+        return Repeated(position, subject) if outcome == "repeat" else KeyTaken(subject)
 
     async def fence(self, tenant: UUID) -> UUID | None:
         """What to give a unit of this tenant as its fence: the newest erasure, or None where there was none."""
@@ -402,7 +406,7 @@ class Log:
             (tenant, key.digest),
         )
         for known, position, subject in rows:
-            return Repeated(position, subject) if known == key.hash else KeyTaken()
+            return Repeated(position, subject) if known == key.hash else KeyTaken(subject)
         return None
 
     async def decode(self, rows: Iterable[Sequence[Any]], *, carry_broken: bool = False) -> list[RecordedEvent]:

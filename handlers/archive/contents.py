@@ -17,6 +17,7 @@ LEFT_OUT = {
     "tenant.budget_": "a day's judge calls were paid where they were made",
     "token.": "a credential belongs to the installation that issued it",
     "erasure.": "an erasure is proved where it was done; what was erased comes as a skeleton",
+    "undo.": "what was taken back stands in the history of each memory; who asks for more, asks here",
     "archive.": "a record of copies says nothing about the memories in them",
 }
 """Beginnings of the names of events that no archive holds, and why."""

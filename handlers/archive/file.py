@@ -19,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ...domain.errors import InvalidInput, Misconfigured
 from ...domain.fields import Instant
 from ...streams.payloads import ActorKind
+from .recognising import pointer
+from .said_elsewhere import as_object
 
 FORMAT = 1
 LINE_LIMIT = 16 * 2**20
@@ -107,7 +109,9 @@ class ArchiveWriter:
     def __init__(self, path: Path, header: Header, *, overwrite: bool) -> None:
         """Raises `InvalidInput` where the file exists already, `Misconfigured` where it cannot be written."""
         if path.exists() and not overwrite:
-            raise InvalidInput("file", "exists already", "Choose another, or overwrite it")
+            raise InvalidInput(
+                "file", "exists already", "Choose another, or replace it: --overwrite (overwrite=True)"
+            )
         self._path = path
         self._draft = path.with_name(f"{path.name}.partial")
         self._body = hashlib.sha256()
@@ -175,9 +179,10 @@ class ArchiveReader:
     def header(self) -> Header:
         """The first line. Raises `InvalidInput`."""
         with self._open() as lines:
-            said = _parsed(next(lines, b""), 1)
-        if said.get("lethelog") != "archive":
-            raise InvalidInput("file", "is no archive of Lethelog", "For files of other systems say which: from")
+            said = _json_object(next(lines, b""))
+        if said is None or said.get("lethelog") != "archive":
+            fix = pointer(self._path) or "Files of mem0 and MCP's reference server are imported with --from"
+            raise InvalidInput("file", "is no archive of Lethelog", fix)
         if said.get("format") != FORMAT:
             raise InvalidInput(
                 "file", f"is an archive of format {str(said.get('format'))[:20]}, and this version reads {FORMAT}"
@@ -224,16 +229,21 @@ def _lines(file: IO[bytes] | gzip.GzipFile) -> Generator[bytes]:
 
 
 def _parsed(line: bytes, number: int) -> dict[str, Any]:
-    try:
-        said: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict):
+    said = _json_object(line)
+    if said is None:
         raise InvalidInput("file", f"line {number} is no JSON object")
-    return said  # pyright: ignore[reportUnknownVariableType]
+    return said
+
+
+def _json_object(line: bytes) -> dict[str, Any] | None:
+    try:
+        return as_object(json.loads(line))
+    except (ValueError, RecursionError):
+        return None
 
 
 M = TypeVar("M", bound=BaseModel)
+_PROBLEMS = {"missing": "is missing", "extra_forbidden": "is a field that this version does not know"}
 
 
 def _model(model: type[M], said: Any, number: int) -> M:
@@ -242,7 +252,8 @@ def _model(model: type[M], said: Any, number: int) -> M:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(part)[:40] for part in first["loc"])
-        raise InvalidInput("file", f"line {number}, {where}: {first['msg']}") from None
+        problem = _PROBLEMS.get(first["type"], "is not what belongs there")
+        raise InvalidInput("file", f"line {number}, {where} {problem}", "See docs/reference/archive.md") from None
 
 
 def _json(said: dict[str, Any]) -> bytes:

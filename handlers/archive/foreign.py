@@ -15,9 +15,10 @@ from typing import Any, Literal
 from uuid import UUID
 
 from ...domain import commands as c
-from ...domain.errors import InvalidInput, LethelogError
+from ...domain.errors import Erased, InvalidInput, KeyReused, LethelogError
 from ...domain.fields import parse
 from ...projections.rebuild import Report, silent
+from ...streams.log import KeyTaken
 from ...streams.payloads import Actor
 from ..access.caller import Caller
 from ..claims import TextClaims
@@ -27,25 +28,37 @@ from ..memories import MemoryCommands, Retry
 from ..operating.views import View
 from .mcp_memory import read_mcp_memory
 from .mem0 import read_mem0
-from .said_elsewhere import LeftOut, SaidElsewhere
+from .recognising import pointer
+from .said_elsewhere import Found, LeftOut, Remark, SaidElsewhere
 
 ForeignFormat = Literal["mem0", "mcp-memory"]
-_READ: Mapping[ForeignFormat, Callable[[Path], list[SaidElsewhere | LeftOut]]] = {
+_READ: Mapping[ForeignFormat, Callable[[Path], list[Found]]] = {
     "mem0": read_mem0,
     "mcp-memory": read_mcp_memory,
 }
 LISTED = 1_000
+_STAYS_ERASED = "it was taken over before and erased here since; it stays so"
+_CHANGED_THERE = (
+    "it was taken over before with another text or other fields; revise that memory, or take over its history, too"
+)
 
 
 class ForeignItem(View):
-    """What became of one memory of the other system, or of a part of it that has no place here."""
+    """What became of one memory of the other system."""
 
     source: str
     """Which: an id of the other system's, or where it stands in the file."""
-    action: Literal["imported", "present", "duplicate", "refused", "left_out"]
+    action: Literal["imported", "present", "duplicate", "erased", "refused", "left_out"]
     reason: str | None = None
     memory_id: UUID | None = None
     """The memory that holds its text here."""
+
+
+class ForeignRemark(View):
+    """A part of a memory, or of many, that has no place here."""
+
+    source: str
+    says: str
 
 
 class ForeignResult(View):
@@ -55,8 +68,12 @@ class ForeignResult(View):
     sha256: str
     dry_run: bool
     counts: dict[str, int]
+    """What became of it → how many memories of the file."""
     items: tuple[ForeignItem, ...]
     """Those that did not come in as they were; in a dry run those that would, too. At most `LISTED`."""
+    remarks: tuple[ForeignRemark, ...]
+    """At most `LISTED`."""
+    remarks_count: int
     position: int
 
 
@@ -65,6 +82,7 @@ class _Tally:
     dry_run: bool
     counts: Counter[str] = field(default_factory=Counter[str])
     items: list[ForeignItem] = field(default_factory=list[ForeignItem])
+    remarks: list[ForeignRemark] = field(default_factory=list[ForeignRemark])
 
     def add(self, one: ForeignItem) -> None:
         self.counts[one.action] += 1
@@ -86,7 +104,7 @@ class TakingOver:
         caller.require("memory:import")
         if source not in tuple(_READ):
             raise InvalidInput("source", f"must be one of {', '.join(_READ)}")
-        said = await asyncio.to_thread(_READ[source], path)
+        said = await asyncio.to_thread(_read, source, path)
         digest = await asyncio.to_thread(_digest, path)
         importer = caller
         if not dry_run:
@@ -96,7 +114,9 @@ class TakingOver:
             )
         tally, position = _Tally(dry_run), 0
         for number, one in enumerate(said, 1):
-            if isinstance(one, LeftOut):
+            if isinstance(one, Remark):
+                tally.remarks.append(ForeignRemark(source=one.source, says=one.says))
+            elif isinstance(one, LeftOut):
                 tally.add(ForeignItem(source=one.source, action="left_out", reason=one.reason))
             elif dry_run:
                 tally.add(await self._foresee(caller, one))
@@ -111,6 +131,8 @@ class TakingOver:
             dry_run=dry_run,
             counts=dict(tally.counts),
             items=tuple(tally.items),
+            remarks=tuple(tally.remarks[:LISTED]),
+            remarks_count=len(tally.remarks),
             position=position,
         )
 
@@ -130,6 +152,10 @@ class TakingOver:
                 memory_id = written.memory.id
                 changed = changed or written.changed
                 position = max(position, written.position)
+        except Erased:
+            return _item(one, "erased", _STAYS_ERASED, memory_id), position
+        except KeyReused:
+            return _item(one, "refused", _CHANGED_THERE, memory_id), position
         except LethelogError as error:
             return _item(one, "refused", error.message, memory_id), position
         return _item(one, "imported" if changed else "present", None, memory_id), position
@@ -141,7 +167,13 @@ class TakingOver:
             key = await command_key(engine.vault, caller.tenant, commands[0], f"{one.key}:0")
         except LethelogError as error:
             return _item(one, "refused", error.message)
-        if await engine.log.find_command(caller.tenant, key) is not None:
+        earlier = await engine.log.find_command(caller.tenant, key)
+        if earlier is not None:
+            loaded = await self._commands.load_many(caller.tenant, [earlier.subject])
+            if any(memory.erased for memory in loaded.values()):
+                return _item(one, "erased", _STAYS_ERASED)
+            if isinstance(earlier, KeyTaken):
+                return _item(one, "refused", _CHANGED_THERE)
             return _item(one, "present")
         texts = await TextClaims.of(engine.log, engine.vault, caller.tenant)
         holder = (await texts.holders(commands[0].scope or "personal", first["content"])).content
@@ -154,6 +186,16 @@ def _item(
     one: SaidElsewhere, action: Any, reason: str | None = None, memory_id: UUID | None = None
 ) -> ForeignItem:
     return ForeignItem(source=one.source, action=action, reason=reason, memory_id=memory_id)
+
+
+def _read(source: ForeignFormat, path: Path) -> list[Found]:
+    try:
+        return _READ[source](path)
+    except InvalidInput as error:
+        looks = pointer(path)
+        if not looks or f"--from {source}" in looks:
+            raise
+        raise InvalidInput(error.field, error.problem, looks) from None
 
 
 def _digest(path: Path) -> str:

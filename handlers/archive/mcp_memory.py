@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ...domain.errors import InvalidInput
-from .said_elsewhere import LeftOut, SaidElsewhere, as_list, as_object, parsed, read_text
+from .said_elsewhere import Found, LeftOut, Remark, SaidElsewhere, as_list, as_object, parsed, read_text
 
 _TAGS = 64
 
 
-def read_mcp_memory(path: Path) -> list[SaidElsewhere | LeftOut]:
+def read_mcp_memory(path: Path) -> list[Found]:
     """The memories of a file. Raises `InvalidInput` for one that is not of this kind."""
-    found: list[SaidElsewhere | LeftOut] = []
+    found: list[Found] = []
     for number, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():
             continue
@@ -28,7 +28,7 @@ def read_mcp_memory(path: Path) -> list[SaidElsewhere | LeftOut]:
     return found
 
 
-def _taken(said: dict[str, Any], source: str) -> Iterable[SaidElsewhere | LeftOut]:
+def _taken(said: dict[str, Any], source: str) -> Iterable[Found]:
     if said["type"] == "entity" and _is_text(said.get("name")):
         yield from _entity(said, source)
     elif said["type"] == "relation" and all(_is_text(said.get(part)) for part in ("from", "to", "relationType")):
@@ -38,10 +38,10 @@ def _taken(said: dict[str, Any], source: str) -> Iterable[SaidElsewhere | LeftOu
         return
     known = {"type", "name", "entityType", "observations", "from", "to", "relationType"}
     for field in said.keys() - known:
-        yield LeftOut(source, f"its field {field[:64]} has no place here")
+        yield Remark(source, f"its field {field[:64]} has no place here")
 
 
-def _entity(said: dict[str, Any], source: str) -> Iterable[SaidElsewhere | LeftOut]:
+def _entity(said: dict[str, Any], source: str) -> Iterable[Found]:
     name, kind = said["name"].strip(), said.get("entityType")
     tags = [str(kind).strip()[:_TAGS]] if _is_text(kind) else []
     fields = {"topic": name[:256], "tags": tags, "metadata": {"mcp_entity": name[:1_000]}}

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...domain.errors import InvalidInput
 from ..arguments import topic_of
-from .said_elsewhere import LeftOut, SaidElsewhere, as_list, as_object, parsed, read_text
+from .said_elsewhere import Found, LeftOut, Remark, SaidElsewhere, as_list, as_object, parsed, read_text
 
 Record = Mapping[str, Any]
 _OWNERS = ("user_id", "agent_id", "run_id")
@@ -25,14 +25,14 @@ _OF_A_SEARCH = {"hash", "score", "memory_id"}
 """What is made anew here, or says nothing about the memory."""
 
 
-def read_mem0(path: Path) -> list[SaidElsewhere | LeftOut]:
+def read_mem0(path: Path) -> list[Found]:
     """The memories of a file. Raises `InvalidInput` for one that is not mem0's."""
     records, history = _parts(parsed(read_text(path), "it"))
     by_memory: dict[str, list[Record]] = {}
     for entry in history:
         by_memory.setdefault(str(entry.get("memory_id")), []).append(entry)
     known = {str(record.get("id")): record for record in records}
-    found: list[SaidElsewhere | LeftOut] = []
+    found: list[Found] = []
     for one in [*known, *(one for one in by_memory if one not in known)]:
         found += _memory(one, known.get(one), sorted(by_memory.get(one, ()), key=_when))
     unknown = Counter(
@@ -40,7 +40,8 @@ def read_mem0(path: Path) -> list[SaidElsewhere | LeftOut]:
         if value not in (None, "", [], {}) and field not in _TAKEN | _OF_A_SEARCH
     )  # fmt: skip
     found += [
-        LeftOut(f"field {field[:64]}", f"has no place here; {n} memories have it") for field, n in unknown.items()
+        Remark(f"field {field[:64]}", f"has no place here; memories that have it: {n}")
+        for field, n in unknown.items()
     ]
     return found
 
@@ -68,7 +69,7 @@ def _when(entry: Record) -> str:
     return str(entry.get("updated_at") or entry.get("created_at") or "")
 
 
-def _memory(one: str, record: Record | None, history: Sequence[Record]) -> list[SaidElsewhere | LeftOut]:
+def _memory(one: str, record: Record | None, history: Sequence[Record]) -> list[Found]:
     source = f"mem0 {one[:64]}"
     said = list(_texts(history))
     if record is None and history and history[-1].get("event") == "DELETE":
@@ -90,7 +91,7 @@ def _memory(one: str, record: Record | None, history: Sequence[Record]) -> list[
             notes.append(problem)
         versions.append({**fields, "content": text, "topic": topic_of(text)} | dated)
     made = SaidElsewhere(source, f"mem0:{one}", tuple(versions))
-    return [made, *(LeftOut(source, note) for note in dict.fromkeys(notes))]
+    return [made, *(Remark(source, note) for note in dict.fromkeys(notes))]
 
 
 def _texts(history: Iterable[Record]) -> Iterable[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""What readers of other systems' files give: memories as commands, and what has no place here."""
+"""What readers of other systems' files give: memories as commands, those left out, and what has no place here."""
 
 import json
 from collections.abc import Mapping
@@ -23,10 +23,22 @@ class SaidElsewhere:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What does not come in, and why."""
+    """A memory that does not come in, and why."""
 
     source: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A part of a memory, or of many, that has no place here."""
+
+    source: str
+    says: str
+
+
+Found = SaidElsewhere | LeftOut | Remark
+"""What a file holds, one by one."""
 
 
 def read_text(path: Path) -> str:

@@ -119,7 +119,8 @@ def _show_import(session: Session, result: "ImportResult") -> None:
 def _show_foreign(session: Session, result: "ForeignResult") -> None:
     counted = [f"{number} {action}" for action, number in sorted(result.counts.items())]
     skipped = [f"{one.action}: {one.source}" + (f", {one.reason}" if one.reason else "") for one in result.items]
-    _show(session, result, counted, skipped, dry_run=result.dry_run)
+    remarks = [f"note: {one.source}: {one.says}" for one in result.remarks]
+    _show(session, result, counted, [*skipped, *remarks], dry_run=result.dry_run)
 
 
 def _show(session: Session, result: object, counted: list[str], items: list[str], *, dry_run: bool) -> None:

@@ -5,6 +5,10 @@ import json
 import pytest
 from lethelog.domain.errors import InvalidInput
 from lethelog.handlers.archive.foreign import TakingOver
+from lethelog.handlers.erasure.erasures import Erasures
+
+from .archives import bring_in
+from .test_erasure import erase
 
 MEM0 = {
     "results": [
@@ -53,13 +57,15 @@ async def test_mem0_comes_in_with_owners_dates_and_what_was_said_before(world, t
     head = await world.engine.log.head()
     expected = await take(world, "mem0", file, dry_run=True)
     assert await world.engine.log.head() == head and expected.dry_run
-    assert expected.counts == {"imported": 3, "left_out": 4}, "duplicates within a file show when they meet"
+    assert expected.counts == {"imported": 3, "left_out": 2}, "duplicates within a file show when they meet"
     result = await take(world, "mem0", file)
-    assert result.counts == {"imported": 2, "duplicate": 1, "left_out": 4}
+    assert result.counts == {"imported": 2, "duplicate": 1, "left_out": 2}, "every memory of the file once"
     said = {(one.source, one.action): one.reason for one in result.items}
     assert said[("mem0 m5", "left_out")] == "it was deleted there"
     assert said[("mem0 m4", "left_out")] == "it has no text"
-    assert "zone" in said[("mem0 m2", "left_out")] and "1 memories" in said[("field immutable", "left_out")]
+    remarks = {one.source: one.says for one in result.remarks}
+    assert result.remarks_count == 2 and set(remarks) == {"mem0 m2", "field immutable"}
+    assert "zone" in remarks["mem0 m2"] and remarks["field immutable"].endswith("memories that have it: 1")
     await world.catch_up()
     listed = (await world.reading.list(world.caller, {"status": "all"})).memories
     by_text = {one.content[:15]: one for one in listed}
@@ -80,7 +86,7 @@ async def test_mem0_comes_in_with_owners_dates_and_what_was_said_before(world, t
     assert history.entries[0].actor == "importer:mem0"
     head = await world.engine.log.head()
     again = await take(world, "mem0", file)
-    assert again.counts == {"present": 3, "left_out": 4} and await world.engine.log.head() == head
+    assert again.counts == {"present": 3, "left_out": 2} and await world.engine.log.head() == head
 
 
 async def test_the_memory_file_of_mcp_s_reference_server_comes_in_one_memory_per_observation(world, tmp_path):
@@ -101,6 +107,44 @@ async def test_the_memory_file_of_mcp_s_reference_server_comes_in_one_memory_per
     }
     again = await take(world, "mcp-memory", file)
     assert again.counts == {"present": 5, "left_out": 2}
+
+
+async def test_what_was_erased_since_is_called_so_and_what_changed_there_too(world, tmp_path):
+    file = tmp_path / "mem0.json"
+    told = [{"id": name, "memory": f"Note of {name}", "user_id": name} for name in ("ada", "bob", "eve", "fay")]
+    file.write_text(json.dumps(told[:3]))
+    await take(world, "mem0", file)
+    await world.catch_up()
+    await erase(world, Erasures(world.engine), subject="ada")
+    told[1]["memory"] = "Note of bob, as he sees it now"
+    file.write_text(json.dumps(told))
+    head = await world.engine.log.head()
+    for dry_run in (True, False):
+        assert dry_run or await world.engine.log.head() == head
+        result = await take(world, "mem0", file, dry_run=dry_run)
+        assert result.counts == {"erased": 1, "refused": 1, "present": 1, "imported": 1}
+        said = {one.source: (one.action, one.reason) for one in result.items}
+        assert said["mem0 ada"] == ("erased", "it was taken over before and erased here since; it stays so")
+        action, reason = said["mem0 bob"]
+        assert action == "refused" and "key" not in reason and "another text" in reason
+    await world.catch_up()
+    listed = (await world.reading.list(world.caller, {"status": "all"})).memories
+    assert {one.content for one in listed} == {"Note of bob", "Note of eve", "Note of fay"}
+
+
+@pytest.mark.parametrize("source", ["mem0", "mcp-memory", None])
+async def test_a_file_of_another_system_than_named_is_refused_with_the_way_to_read_it(
+    world, archive, tmp_path, source
+):
+    files = {"mem0": tmp_path / "pretty.json", "mcp-memory": tmp_path / "memory.jsonl", None: archive}
+    files["mem0"].write_text(json.dumps(MEM0, indent=2))
+    files["mcp-memory"].write_text("\n".join(json.dumps(line) for line in MCP))
+    ways = {"mem0": "--from mem0", "mcp-memory": "--from mcp-memory", None: "without --from"}
+    for wrong, file in files.items():
+        if wrong == source:
+            continue
+        with pytest.raises(InvalidInput, match=ways[wrong]):
+            await (bring_in(world, file) if source is None else take(world, source, file))
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ async def test_a_command_key_makes_the_second_append_the_first_result(log: Log):
     assert isinstance(first, Appended)
     again = await log.append(unit(uuid4(), command=key))
     assert again == Repeated(first.position, stream)
-    assert await log.append(unit(uuid4(), command=CommandKey(b"k1", b"other"))) == KeyTaken()
+    assert await log.append(unit(uuid4(), command=CommandKey(b"k1", b"other"))) == KeyTaken(stream)
     assert await log.head() == 1
 
 
