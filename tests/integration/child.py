@@ -65,14 +65,14 @@ async def write(given: dict[str, Any]) -> None:
 
 
 async def import_archive(given: dict[str, Any]) -> None:
-    """Read an archive in by small units; tells each, and waits for good before the one after ``units``."""
+    """Read an archive in by small units; waits for good before the one after ``units``, or that with ``hold_at``."""
     importing._EVENTS = 5
     engine, caller, _ = await opened(given)
     append, left = engine.log.append, given["units"]
 
     async def counted(unit: Any) -> Any:
         nonlocal left
-        if not left:
+        if not left or given.get("hold_at") == unit.events[0].event.NAME:
             tell(holding=True)
             await asyncio.Event().wait()
         left -= 1

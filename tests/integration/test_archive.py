@@ -334,20 +334,27 @@ async def test_an_import_that_was_broken_off_goes_on_where_it_stopped(
     assert await told(lived_world, made["first"]) == await told(elsewhere, made["first"])
 
 
-async def test_a_process_killed_while_it_imports_leaves_nothing_twice_and_nothing_missing(
-    elsewhere, archive, start, tmp_path
+async def test_f49_an_import_killed_again_and_again_ends_like_one_that_was_not(
+    lived_world, elsewhere, made, archive, start, tmp_path
 ):
     tenant, actor = elsewhere.caller.tenant, elsewhere.caller.actor.id
     given = {"database_url": elsewhere.database_url, "tenant": tenant, "actor": actor, "archive": str(archive)}
-    for units in (3, 4):
-        child = await start("import_archive", units=units, **given)
+    heads = [await elsewhere.engine.log.head()]
+    for stop in ({"units": 4}, {"units": -1, "hold_at": "archive.imported"}):
+        child = await start("import_archive", **stop, **given)
         await child.until(holding=True)
         await child.kill()
-    head = await elsewhere.engine.log.head()
-    assert 5 < head < len(lines_of(archive)), "it was killed in the middle"
+        heads.append(await elsewhere.engine.log.head())
+    assert heads[0] + 5 < heads[1] < heads[2], "killed in the middle, and when all but the end was there"
     result = await bring_in(elsewhere, archive)
-    assert result.items == () and result.count("present") and result.count("imported")
+    assert result.items == () and result.count("imported") == 0 and result.count("present") > 20
+    names = [one.name for one in await elsewhere.engine.log.read_stream(tenant, result.archive)]
+    assert names == ["archive.import_started", "archive.imported"]
     assert body_of(archive) == body_of(await export(elsewhere, tmp_path / "b.jsonl"))
+    assert await seen(lived_world, made) == await seen(elsewhere, made)
+    head = await elsewhere.engine.log.head()
+    assert (await bring_in(elsewhere, archive)).count("imported") == 0
+    assert await elsewhere.engine.log.head() == head
 
 
 async def test_exports_are_on_record_so_that_an_erasure_can_name_them(world, tmp_path):

@@ -208,13 +208,12 @@ async def test_an_earlier_memory_of_the_same_text_goes_too(world, erasures):
 
 
 async def test_a_retry_of_the_command_that_wrote_it_does_not_write_it_again(world, erasures):
-    from lethelog.domain.errors import KeyReused
     from lethelog.handlers.memories import Retry
 
     arguments = {"content": CANARY, "topic": "t"}
     written = await world.commands.remember(world.caller, arguments, Retry("k1"))
     await erase(world, erasures, memory_id=written.memory.id)
-    with pytest.raises(KeyReused):
+    with pytest.raises(Erased):
         await world.commands.remember(world.caller, arguments, Retry("k1"))
     assert await clear_rows(world, CANARY) == []
 

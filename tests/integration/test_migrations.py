@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from alembic import command
 from alembic.config import Config
-from lethelog.domain.errors import Misconfigured
+from lethelog.domain.errors import Erased, Misconfigured
 from lethelog.ops import migrations
 from lethelog.streams.append import PreparedUnit, call_statement, unit_arrays
 from lethelog.streams.audit import verify
@@ -150,6 +150,8 @@ async def test_f46_every_schema_goes_forward_and_back_and_forward_with_everythin
             one.model_dump(exclude={"position", "recorded_at", "fresh_at", "held_until"}) for one in found
         ] == [one.model_dump(exclude={"position", "recorded_at", "fresh_at", "held_until"}) for one in expected]
         assert {one.id for one in found if one.pinned} == {made["second"], made["expiring"]}
+        with pytest.raises(Erased):
+            await moved.get(made["erased"])
         waiting = (await moved.reviewing.list(moved.caller, {"status": "proposed"})).proposals
         assert made["open"] in {one.id for one in waiting}
         settings = await moved.engine.tenants.get(tenant, fresh=True)
