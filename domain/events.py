@@ -23,6 +23,14 @@ from .proposal_events import (
     Staged,
 )
 from .undo_events import MemoryEffectUndone, UndoPerformed, UndoRequested
+from .webhook_events import (
+    WebhookChanged,
+    WebhookDisabled,
+    WebhookEnabled,
+    WebhookRegistered,
+    WebhookRemoved,
+    WebhookSecretRotated,
+)
 
 __all__ = [
     "ContradictionStaged",
@@ -39,6 +47,12 @@ __all__ = [
     "Staged",
     "UndoPerformed",
     "UndoRequested",
+    "WebhookChanged",
+    "WebhookDisabled",
+    "WebhookEnabled",
+    "WebhookRegistered",
+    "WebhookRemoved",
+    "WebhookSecretRotated",
     "event_class",
     "event_names",
 ]

@@ -51,6 +51,7 @@ from .operating.views import (
     Written,
 )
 from .tenancy.blocking_doors import BlockingTenants, BlockingTokens
+from .webhooks.blocking_doors import BlockingWebhooks
 
 T = TypeVar("T")
 
@@ -69,6 +70,7 @@ class BlockingMemory(BlockingInstallation, BlockingErasureDoor):
         self._closed = False
         self.tenants = BlockingTenants(self.run, self.asyncio.tenants)
         self.tokens = BlockingTokens(self.run, self.asyncio.tokens)
+        self.webhooks = BlockingWebhooks(self.run, self.asyncio.webhooks)
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
 """Everything the handlers work with, put together once per process."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from ..projections.embedders import Embedder
@@ -20,6 +20,7 @@ from ..streams.reader import LogTail
 from ..streams.vault import Vault
 from .erasure.means import ErasureMeans
 from .tenancy.tenants import Tenants
+from .webhooks.settings import WebhookSettings
 
 Clock = Callable[[], datetime]
 
@@ -51,6 +52,7 @@ class Engine:
     """How long a read model's old generation stays after a rebuild."""
     erasure: ErasureMeans | None = None
     """Ledger and signing key; without them nothing is erased here."""
+    webhooks: WebhookSettings = field(default_factory=WebhookSettings)
 
     @property
     def doors(self) -> Doors:
@@ -82,6 +84,7 @@ async def open_engine(
     clock: Clock = utc_now,
     grace: timedelta = GRACE,
     erasure: ErasureMeans | None = None,
+    webhooks: WebhookSettings | None = None,
 ) -> Engine:
     """Open every part over a migrated database. ``worker_url`` is a login of its own for background work.
 
@@ -110,4 +113,5 @@ async def open_engine(
         clock=clock,
         grace=grace,
         erasure=erasure,
+        webhooks=webhooks or WebhookSettings(),
     )

@@ -66,6 +66,7 @@ from .reading import Reading
 from .reviewing.reviewing import Reviewing
 from .tenancy.doors import AsyncTenants, AsyncTokens
 from .tenancy.policies import Policies
+from .webhooks.doors import AsyncWebhooks
 
 
 class _Waiting(Input):
@@ -92,6 +93,7 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor):
         super().__init__(engine, whose, broker)
         self.tenants = AsyncTenants(engine, self.caller)
         self.tokens = AsyncTokens(engine, self.caller)
+        self.webhooks = AsyncWebhooks(engine, self.caller)
         self._policies = Policies(engine)
         self._commands = MemoryCommands(engine)
         self._reading = Reading(engine)

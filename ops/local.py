@@ -102,6 +102,7 @@ async def open_memory(
             clock=clock,
             grace=timedelta(seconds=settings.rebuild_grace),
             erasure=ErasureMeans(Ledger(settings.ledger_file), signing),
+            webhooks=settings.webhooks(),
         )
         stack.push_async_callback(engine.close)
         if ensure:

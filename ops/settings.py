@@ -5,6 +5,7 @@ The environment wins over the file. Misspelt names in the file are refused; a wr
 
 import getpass
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
@@ -20,6 +21,7 @@ from ..domain.errors import Misconfigured
 from ..handlers.access.jwt_settings import JwtSettings, jwt_settings
 from ..handlers.judges import SystemOneSettings
 from ..handlers.tenancy.tenant_names import TenantName
+from ..handlers.webhooks.settings import WebhookSettings
 from ..projections.embedders import default_embedder
 from .folders import default_data_dir
 
@@ -157,6 +159,16 @@ class Settings(BaseSettings):
     forgetting_pass_enabled: bool = False
     """Run the daily pass at 04:30 UTC for every tenant that opted in."""
 
+    webhook_allow_private: bool = False
+    """Let webhooks lead to this machine and its network, and to this machine without TLS. Whoever administers a
+    tenant can then reach what only this machine reaches."""
+    webhook_timeout: float = Field(default=10.0, gt=0, le=60)
+    """Seconds for one attempt to send to a webhook."""
+    webhook_disable_after_days: float = Field(default=5.0, gt=0)
+    """Days without a success after which a webhook that fails is disabled."""
+    webhook_log_days: float = Field(default=30.0, gt=0)
+    """Days that the log of deliveries keeps what is finished."""
+
     @classmethod
     def settings_customise_sources(
         cls,
@@ -271,6 +283,15 @@ class Settings(BaseSettings):
             extra_body=self.judge_extra_body,
             extra_headers=self.judge_headers,
             **cast(dict[str, Any], {name: value for name, value in optional.items() if value is not None}),
+        )
+
+    def webhooks(self) -> WebhookSettings:
+        """How webhooks are sent."""
+        return WebhookSettings(
+            allow_private=self.webhook_allow_private,
+            timeout=self.webhook_timeout,
+            disable_after=timedelta(days=self.webhook_disable_after_days),
+            log_kept=timedelta(days=self.webhook_log_days),
         )
 
     def embedder_options(self) -> dict[str, Any]:

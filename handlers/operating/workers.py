@@ -1,4 +1,4 @@
-"""What runs beside the doors: read models, relay, pass manager, judge workers, schedule.
+"""What runs beside the doors: read models, relay, pass manager, judge workers, schedule, webhooks.
 
 Every role is safe to run in any number of processes: read models and relay have one leader each and others on
 standby, the pass manager and the judges compete for messages.
@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ...domain.errors import NotFound
+from ...domain.webhook import FAMILIES
 from ...projections.rebuild import drop_retired
 from ...projections.runner import ProjectionRunner
 from ...streams.acknowledgments import QUEUE
@@ -34,12 +35,13 @@ from ..forgetting.judge_worker import JudgeWorker
 from ..forgetting.pass_manager import PassManager
 from ..forgetting.requesting import Passes
 from ..forgetting.settings import PassSettings, task_queue
+from ..webhooks.worker import WebhookWorker
 
 if TYPE_CHECKING:
     from ...streams.consumers import Consumers
 
 _LOG = logging.getLogger(__name__)
-Role = Literal["views", "relay", "passes", "judge", "schedule", "erasures"]
+Role = Literal["views", "relay", "passes", "judge", "schedule", "erasures", "webhooks"]
 ALL_ROLES: frozenset[Role] = frozenset(get_args(Role))
 SCHEDULE_SECONDS = 30.0
 VECTOR_SECONDS = 5.0
@@ -72,6 +74,8 @@ class Workers:
         self._relay: Relay | None = None
         self._consumers: Consumers | None = None
         self._publisher: TaskPublisher | None = None
+        self.webhooks: WebhookWorker | None = None
+        """Counts what came of webhooks; None without that role."""
 
     async def open(self) -> None:
         """Start the roles. A broker that is down is waited for; writes and read models go on without it."""
@@ -84,6 +88,9 @@ class Workers:
             self._spawn(_repeat(RETIRED_SECONDS, self._drop_retired), "retired")
         if self._engine.erasure is not None and "erasures" in self._roles:
             self._spawn(_repeat(ERASURE_SECONDS, self._carry_on_erasures), "erasures")
+        if "webhooks" in self._roles:
+            self.webhooks = WebhookWorker(self._engine)
+            self._spawn(self.webhooks.run(), "webhooks")
         if self._broker is not None and "relay" in self._roles:
             self._relay = Relay(self._engine.database, self._engine.tail, self._broker)
             await self._relay.open()
@@ -105,6 +112,8 @@ class Workers:
         subscriptions: list[Subscription] = []
         if "erasures" in self._roles:
             subscriptions.append(_acknowledgments(Acknowledgments(self._engine, broker).handle))
+        if self.webhooks is not None:
+            subscriptions.append(_told(self.webhooks.handle))
         if self._settings is not None:
             subscriptions += self._passes(broker, self._settings)
         if subscriptions:
@@ -173,6 +182,12 @@ def _acknowledgments(handle: TaskHandler) -> TaskSubscription:
     return TaskSubscription(QUEUE, handle)
 
 
+def _told(handle: EventHandler) -> EventSubscription:
+    names = tuple(f"{family}.*" for family in FAMILIES)
+    # An event of a newer version is told of by its name and position, too.
+    return EventSubscription("webhooks", names, handle, concurrency=8, unknown="deliver")
+
+
 def durables_of_roles(broker: BrokerSettings, roles: Collection[str], judge: str) -> list[Durable]:
     """What roles consume by, with the judge of this identity; for comparing with what the broker has."""
 
@@ -186,6 +201,8 @@ def durables_of_roles(broker: BrokerSettings, roles: Collection[str], judge: str
         subscriptions.append(_tasks(judge, unused, 1))
     if "erasures" in roles:
         subscriptions.append(_acknowledgments(unused))
+    if "webhooks" in roles:
+        subscriptions.append(_told(unused))
     return [one for subscription in subscriptions for one in durables_of(subscription, broker)]
 
 

@@ -27,6 +27,7 @@ from . import (
     tokens,
     vaulting,
     views,
+    webhooks,
     writing,
 )
 from .options import epilog
@@ -113,6 +114,7 @@ settings.register(app)
 policies.register(app)
 tenants.register(app)
 tokens.register(app)
+webhooks.register(app)
 doctoring.register(app)
 parked.register(app)
 demo.register(app)

@@ -108,6 +108,7 @@ async def _look_deeper(settings: "Settings", standing: Standing, found: ServerFi
     from ...streams.database import Database
     from .erasure_checks import check_erasures
     from .serving import broker_settings
+    from .webhook_checks import check_webhooks
 
     async with AsyncExitStack() as stack:
         try:
@@ -128,6 +129,7 @@ async def _look_deeper(settings: "Settings", standing: Standing, found: ServerFi
             found.checks += await _log(database, standing)
             found.checks += _read_models(standing)
             found.checks += [check async for check in check_erasures(settings, database, standing)]
+            found.checks += [check async for check in check_webhooks(database)]
             broker = await asyncio.to_thread(broker_settings, settings)
             found.checks += [check async for check in check_broker(settings, broker, database, standing)]
             found.checks += [check async for check in _tenant(settings, database, standing)]

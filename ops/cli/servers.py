@@ -108,7 +108,11 @@ def worker(
     context: typer.Context,
     roles: Annotated[
         str,
-        typer.Option("--roles", metavar="NAMES", help="views, relay, passes, judge, schedule, by commas; or all."),
+        typer.Option(
+            "--roles",
+            metavar="NAMES",
+            help="views, relay, passes, judge, schedule, erasures, webhooks, by commas; or all.",
+        ),
     ] = "all",
     judge_concurrency: JudgeConcurrency = 4,
     detached: Annotated[bool, typer.Option("--background", hidden=True)] = False,

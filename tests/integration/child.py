@@ -20,6 +20,8 @@ from lethelog.handlers.forgetting.judge_worker import JudgeWorker
 from lethelog.handlers.forgetting.settings import task_queue
 from lethelog.handlers.memories import MemoryCommands, Retry
 from lethelog.handlers.operating.workers import JUDGE_POLICY
+from lethelog.handlers.webhooks.settings import WebhookSettings
+from lethelog.handlers.webhooks.worker import WebhookWorker
 from lethelog.projections import runner
 from lethelog.projections.embedders import open_embedder
 from lethelog.projections.projection import Projection
@@ -64,6 +66,7 @@ async def write(given: dict[str, Any]) -> None:
     await engine.close()
 
 
+<<<<<<< HEAD
 async def import_archive(given: dict[str, Any]) -> None:
     """Read an archive in by small units; waits for good before the one after ``units``, or that with ``hold_at``."""
     importing._EVENTS = 5
@@ -80,6 +83,14 @@ async def import_archive(given: dict[str, Any]) -> None:
 
     engine.log.append = counted
     await importing.Importing(engine).import_archive(caller, Path(given["archive"]))
+=======
+async def send_webhooks(given: dict[str, Any]) -> None:
+    """Send what is due to webhooks, until killed."""
+    settings = WebhookSettings(allow_private=True, timeout=30.0)
+    engine = await open_engine(given["database_url"], Keyring.of(b"m" * 32), open_embedder(), webhooks=settings)
+    tell(sending=True)
+    await WebhookWorker(engine).run()
+>>>>>>> fd1d3f0 (Webhooks: what waits for review is told over HTTP, signed, again until it is there, on a log of deliveries)
 
 
 async def remember_alike(given: dict[str, Any]) -> None:
@@ -252,6 +263,7 @@ JOBS = {
         consume,
         judge,
         subscriber,
+        send_webhooks,
     )
 }
 

@@ -10,6 +10,7 @@ from lethelog.domain.errors import AccessDenied, LethelogError
 from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller, Permission
 from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.tenancy.doors import AsyncTenants, AsyncTokens
+from lethelog.handlers.webhooks.doors import AsyncWebhooks
 
 from .passes import ToldJudge, pass_settings
 
@@ -83,6 +84,17 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "tokens.show": ("tenant:admin", {"token_id": ID}),
     "tokens.rotate": ("tenant:admin", {"token_id": ID}),
     "tokens.revoke": ("tenant:admin", {"token_id": ID}),
+    "webhooks.add": ("tenant:admin", {"url": "https://example.org/"}),
+    "webhooks.list": ("tenant:admin", {}),
+    "webhooks.show": ("tenant:admin", {"webhook_id": ID}),
+    "webhooks.change": ("tenant:admin", {"webhook_id": ID}),
+    "webhooks.enable": ("tenant:admin", {"webhook_id": ID}),
+    "webhooks.rotate": ("tenant:admin", {"webhook_id": ID}),
+    "webhooks.remove": ("tenant:admin", {"webhook_id": ID}),
+    "webhooks.test": ("tenant:admin", {"webhook_id": ID, "seconds": 0}),
+    "webhooks.deliveries": ("tenant:admin", {"webhook_id": ID}),
+    "webhooks.replay": ("tenant:admin", {"webhook_id": ID, "from_position": 1}),
+    "webhooks.replay_delivery": ("tenant:admin", {"delivery_id": ID}),
 }
 ANYBODY = {"close", "caller", "whoami"}
 """They say who calls, or let go."""
@@ -110,7 +122,8 @@ async def call(memory: AsyncMemory, verb: str, arguments: dict[str, Any]) -> Non
 
 
 def verbs() -> Iterator[str]:
-    for prefix, kind in (("", AsyncMemory), ("tenants.", AsyncTenants), ("tokens.", AsyncTokens)):
+    of_door = (("", AsyncMemory), ("tenants.", AsyncTenants), ("tokens.", AsyncTokens), ("webhooks.", AsyncWebhooks))
+    for prefix, kind in of_door:
         for name, member in inspect.getmembers(kind):
             if not name.startswith("_") and inspect.isfunction(member):
                 yield prefix + name

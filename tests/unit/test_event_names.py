@@ -25,6 +25,8 @@ NAMES = (
     "token.issued", "token.revoked", "token.rotated",
     "undo.performed", "undo.requested",
     "verdict.recorded", "verdict.refused",
+    "webhook.changed", "webhook.disabled", "webhook.enabled", "webhook.registered", "webhook.removed",
+    "webhook.secret_rotated",
 )  # fmt: skip
 
 
