@@ -142,6 +142,13 @@ class ProposalFields(ReadFields, total=False):
     cursor: str
 
 
+class DigestFields(ReadFields, total=False):
+    """What a digest of the queue counts."""
+
+    since: AnyInstant
+    kind: ProposalKind
+
+
 class TailFields(TypedDict, total=False):
     """Which events to follow."""
 

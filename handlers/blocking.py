@@ -17,6 +17,7 @@ from .arguments import (
     AnyId,
     AnyInstant,
     ArchiveFields,
+    DigestFields,
     EventFields,
     FilterFields,
     GetFactsFields,
@@ -50,6 +51,7 @@ from .operating.views import (
     WhoIsThis,
     Written,
 )
+from .reviewing.digest import ReviewDigest
 from .tenancy.blocking_doors import BlockingTenants, BlockingTokens
 from .webhooks.blocking_doors import BlockingWebhooks
 
@@ -257,6 +259,10 @@ class BlockingMemory(BlockingInstallation, BlockingErasureDoor):
     def proposal(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> ProposalDetail:
         """See `AsyncMemory.proposal`."""
         return self.run(self.asyncio.proposal(proposal_id, **waiting))
+
+    def review_digest(self, **query: Unpack[DigestFields]) -> ReviewDigest:
+        """See `AsyncMemory.review_digest`."""
+        return self.run(self.asyncio.review_digest(**query))
 
     def accept(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
         """See `AsyncMemory.accept`."""

@@ -22,6 +22,7 @@ from .arguments import (
     AnyId,
     AnyInstant,
     ArchiveFields,
+    DigestFields,
     EventFields,
     FilterFields,
     GetFactsFields,
@@ -63,6 +64,7 @@ from .operating.views import (
     Written,
 )
 from .reading import Reading
+from .reviewing.digest import ReviewDigest
 from .reviewing.reviewing import Reviewing
 from .tenancy.doors import AsyncTenants, AsyncTokens
 from .tenancy.policies import Policies
@@ -318,6 +320,10 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor):
     async def proposal(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> ProposalDetail:
         """One proposal with both memories."""
         return await self._reviewing.show(await self.caller(), self._dated(waiting, proposal_id=proposal_id))
+
+    async def review_digest(self, **query: Unpack[DigestFields]) -> ReviewDigest:
+        """What waits for reviewers per kind and action, how long, and what came and was decided since a moment."""
+        return await self._reviewing.digest(await self.caller(), self._dated(query))
 
     async def accept(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
         """Agree to a proposal: its effect happens now, against the versions the proposal saw."""

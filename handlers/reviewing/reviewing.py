@@ -10,6 +10,7 @@ from ..engine import Engine
 from ..memories import MemoryCommands
 from ..operating.views import Decided, ProposalDetail, ProposalPage
 from .deciding import Deciding
+from .digest import Digests, ReviewDigest
 from .loading import load_proposal
 from .queue import Queue
 
@@ -21,6 +22,7 @@ class Reviewing:
         self._engine = engine
         self._queue = Queue(engine)
         self._deciding = Deciding(engine, memories)
+        self._digests = Digests(engine)
 
     async def list(self, caller: Caller, arguments: Mapping[str, Any]) -> ProposalPage:
         """A page of proposals, oldest first, with exact totals per kind."""
@@ -29,6 +31,10 @@ class Reviewing:
     async def show(self, caller: Caller, arguments: Mapping[str, Any]) -> ProposalDetail:
         """A proposal with both memories."""
         return await self._queue.show(caller, arguments)
+
+    async def digest(self, caller: Caller, arguments: Mapping[str, Any]) -> ReviewDigest:
+        """What waits, and what came and was decided since a moment."""
+        return await self._digests.digest(caller, arguments)
 
     async def accept(self, caller: Caller, arguments: Mapping[str, Any]) -> Decided:
         """Apply a proposal, against the versions it saw."""

@@ -47,7 +47,7 @@ class BlockingWebhooks:
         """See `AsyncWebhooks.remove`."""
         return self._run(self._webhooks.remove(webhook_id))
 
-    def test(self, webhook_id: AnyId, *, seconds: float = 15.0) -> DeliveryView:
+    def test(self, webhook_id: AnyId, *, seconds: int = 15) -> DeliveryView:
         """See `AsyncWebhooks.test`."""
         return self._run(self._webhooks.test(webhook_id, seconds=seconds))
 

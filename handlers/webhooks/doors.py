@@ -54,7 +54,7 @@ class AsyncWebhooks:
         """End a webhook and drop what waits for it."""
         return await self._webhooks.remove(await self._caller(), {"webhook_id": webhook_id})
 
-    async def test(self, webhook_id: AnyId, *, seconds: float = 15.0) -> DeliveryView:
+    async def test(self, webhook_id: AnyId, *, seconds: int = 15) -> DeliveryView:
         """Have the worker send a message that tells of nothing; gives what came of it, waiting so long at most."""
         arguments = {"webhook_id": webhook_id, "seconds": seconds}
         return await self._webhooks.test(await self._caller(), arguments)

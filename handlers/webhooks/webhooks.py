@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID, uuid4
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from ...domain import webhook as rules
 from ...domain.errors import Conflict, InvalidInput, NotFound
@@ -43,10 +43,13 @@ _POLL_SECONDS = 0.05
 _NEVER = Health()
 
 
+Url = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=URL_LIMIT)]
+
+
 class AddWebhook(Input):
     """A new webhook."""
 
-    url: str = Field(min_length=1, max_length=URL_LIMIT)
+    url: Url
     names: tuple[Name, ...] = Field(default=DEFAULT_NAMES, min_length=1, max_length=20)
 
 
@@ -59,7 +62,7 @@ class WebhookQuery(Input):
 class ChangeWebhook(WebhookQuery):
     """Another URL, or other events."""
 
-    url: str | None = Field(default=None, min_length=1, max_length=URL_LIMIT)
+    url: Url | None = None
     names: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=20)
 
 
@@ -70,10 +73,10 @@ class RotateSecret(WebhookQuery):
     """How long the present one signs beside it."""
 
 
-class TestWebhook(WebhookQuery):
+class TryWebhook(WebhookQuery):
     """A message that tells of nothing."""
 
-    seconds: float = Field(default=15.0, ge=0, le=300)
+    seconds: int = Field(default=15, ge=0, le=300)
     """How long to wait for what comes of it."""
 
 
@@ -181,7 +184,7 @@ class Webhooks:
         """Send a message that tells of nothing, and what came of it; still ``pending`` without an attempt where no
         worker took it in time."""
         caller.require("tenant:admin")
-        command = parse(TestWebhook, arguments)
+        command = parse(TryWebhook, arguments)
         await self._active(caller.tenant, command.webhook_id)
         now, position = self._engine.clock(), await self._engine.log.head()
         message = Message(uuid4(), TEST, position, body_of_test(now, command.webhook_id))

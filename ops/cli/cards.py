@@ -124,7 +124,9 @@ def proposal_line(view: "ProposalView") -> Text:
 
 def sides(view: "ProposalView") -> tuple[str, str]:
     """What the memory of a proposal and the related one are to each other."""
-    return _OTHERS.get(view.kind, ("memory", "newer"))
+    if view.kind == "retention" and view.related_id is not None:
+        return ("older", "newer")
+    return _OTHERS.get(view.kind, ("memory", "other"))
 
 
 def proposal_card(detail: "ProposalDetail", console: Console, *, full: bool = False) -> Iterator[RenderableType]:
@@ -134,8 +136,6 @@ def proposal_card(detail: "ProposalDetail", console: Console, *, full: bool = Fa
     yield Text.assemble("proposes to ", (_ACTION_SAYS.get(view.action, view.action), "bold"))
     quote = view.quote
     name, other = sides(view)
-    if view.kind == "retention" and view.related_id is not None:
-        name = "older"
     shown = [_side(name, view.memory_id, detail.memory, quote, full)]
     if view.related_id is not None:
         shown.append(_side(other, view.related_id, detail.related, quote, full))

@@ -244,6 +244,16 @@ def add(
     )(command)
 
 
+def add_callback(group: typer.Typer, command: Callable[..., None], *examples: str) -> None:
+    """Let a group do something by itself where none of its verbs is named; ``command`` looks which is the case."""
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    group.callback(
+        invoke_without_command=True,
+        help="\n\n".join(escape(" ".join(one.split())) for one in paragraphs),
+        epilog=epilog(*examples),
+    )(command)
+
+
 def epilog(*examples: str) -> str:
     """The examples at the end of a help text."""
     return "[bold]Examples[/bold]\n" + "\n".join(f"  {escape(line)}" for line in examples)

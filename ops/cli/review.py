@@ -12,34 +12,46 @@ from rich.text import Text
 from ...domain.errors import Conflict, InvalidInput, LethelogError, NotFound
 from . import options as o
 from .cards import chain_lines, proposal_card
+from .digest import digest_lines
 from .keys import Keys, reading_keys
-from .output import Printer, one_line, safe
-from .session import Json, Session
+from .output import Printer, one_line, safe, write
+from .session import Json, Session, fields
 
 if TYPE_CHECKING:
     from ...handlers.operating.views import ProposalDetail
     from ..local import Memory
 
+WAITING = 3
+"""Exit status of a digest while something waits."""
 _PAGE = 100
 _MENU = "a accept  r reject  s skip  c comment  o open  e explain  q quit"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
-    o.add(
-        app,
+    """Add the group to the command line; without a verb of its own it walks the queue."""
+    group = typer.Typer()
+    o.add_callback(
+        group,
         review,
         "lethelog review",
         "lethelog review --action supersede",
         "printf 'a\\ns\\nq\\n' | lethelog review   # the same keys, one a line",
         "lethelog review --watch   # print proposals as they come",
         "lethelog review --watch --from 1200 --json",
-        panel="Forget",
     )
+    o.add(
+        group,
+        digest,
+        "lethelog review digest",
+        "lethelog review digest --since 2026-03-01T09:00:00Z --json",
+        "lethelog review digest > digest.txt || mail -s 'to review' team@example.org < digest.txt",
+    )
+    app.add_typer(group, name="review", rich_help_panel="Forget")
 
 
 def review(
     context: typer.Context,
+    kind: Annotated[o.ProposalKind | None, typer.Option("--kind", help="Only this kind.")] = None,
     action: Annotated[o.ProposalAction | None, typer.Option("--action", help="Only this action.")] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Print proposals as the broker brings them, until Ctrl-C.")
@@ -55,11 +67,13 @@ def review(
     Keys: a accept, r reject, s skip, c comment and then decide, o open the full text, e explain, q quit. What is
     skipped stays in the queue.
     """
+    if context.invoked_subcommand is not None:
+        return
     session = Session.of(context, json_only)
     if watch:
         from .watching import watch_proposals
 
-        watch_proposals(session, action, since)
+        watch_proposals(session, kind, action, since)
         return
     if since is not None:
         raise InvalidInput("from", "goes with --watch")
@@ -68,13 +82,39 @@ def review(
         walk = Walk(session.printer, memory)
         try:
             with reading_keys(walk.ask_line) as keys:
-                walk.go(_open_proposals(memory, action), keys)
+                walk.go(_open_proposals(memory, **fields(kind=kind, action=action)), keys)
             session.catch_up(memory, ("review_queue",))
         except BaseException:
             # Whatever ends the walk, what was decided stays decided.
             session.printer.note(str(walk.done))
             raise
     session.printer.answer(walk.done.as_dict(), Text(str(walk.done), "bold"))
+
+
+def digest(
+    context: typer.Context,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since", metavar="INSTANT", help="Count what came and was decided since; a day by default."
+        ),
+    ] = None,
+    kind: Annotated[o.ProposalKind | None, typer.Option("--kind", help="Only this kind.")] = None,
+    json_only: Json = False,
+) -> None:
+    """Count what waits for review and what was decided, as plain text for a mail. Exit 3 while something waits.
+
+    Exit 0 says that nothing waits. No memory's text is in it.
+    """
+    session = Session.of(context, json_only)
+    with session.reading("review_queue", "live_memory") as memory:
+        found = memory.review_digest(**fields(since=since, kind=kind))
+    if json_only:
+        session.printer.document(found)
+    else:
+        write("\n".join(digest_lines(found)))
+    if found.total:
+        raise typer.Exit(WAITING)
 
 
 @dataclass
@@ -194,11 +234,9 @@ class Walk:
         self._console.print(safe(text, style), soft_wrap=True)
 
 
-def _open_proposals(memory: "Memory", action: str | None) -> list[UUID]:
+def _open_proposals(memory: "Memory", **narrowed: Any) -> list[UUID]:
     """Ids of what is open now; what comes during the walk waits for the next one."""
-    query: dict[str, Any] = {"status": "proposed", "limit": _PAGE}
-    if action is not None:
-        query["action"] = action
+    query: dict[str, Any] = {"status": "proposed", "limit": _PAGE, **narrowed}
     found: list[UUID] = []
     while True:
         page = memory.proposals(**query)

@@ -150,8 +150,8 @@ def test(
     context: typer.Context,
     webhook_id: WebhookId,
     seconds: Annotated[
-        float, typer.Option("--seconds", help="How long to wait for what comes of it.", min=0, max=300)
-    ] = 15.0,
+        int, typer.Option("--seconds", help="How long to wait for what comes of it.", min=0, max=300)
+    ] = 15,
     json_only: Json = False,
 ) -> None:
     """Have a message sent that tells of nothing. Exit 1 unless the receiver took it."""

@@ -66,7 +66,6 @@ async def write(given: dict[str, Any]) -> None:
     await engine.close()
 
 
-<<<<<<< HEAD
 async def import_archive(given: dict[str, Any]) -> None:
     """Read an archive in by small units; waits for good before the one after ``units``, or that with ``hold_at``."""
     importing._EVENTS = 5
@@ -83,14 +82,14 @@ async def import_archive(given: dict[str, Any]) -> None:
 
     engine.log.append = counted
     await importing.Importing(engine).import_archive(caller, Path(given["archive"]))
-=======
+
+
 async def send_webhooks(given: dict[str, Any]) -> None:
     """Send what is due to webhooks, until killed."""
     settings = WebhookSettings(allow_private=True, timeout=30.0)
     engine = await open_engine(given["database_url"], Keyring.of(b"m" * 32), open_embedder(), webhooks=settings)
     tell(sending=True)
     await WebhookWorker(engine).run()
->>>>>>> fd1d3f0 (Webhooks: what waits for review is told over HTTP, signed, again until it is there, on a log of deliveries)
 
 
 async def remember_alike(given: dict[str, Any]) -> None:

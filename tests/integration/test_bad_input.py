@@ -29,7 +29,19 @@ from lethelog.handlers.reading import GetQuery, HistoryQuery, ListQuery, SearchQ
 from lethelog.handlers.reviewing import deciding
 from lethelog.handlers.reviewing import queue as review_queue
 from lethelog.handlers.reviewing.deciding import Decide
+from lethelog.handlers.reviewing.digest import DigestQuery
 from lethelog.handlers.reviewing.queue import ProposalsQuery, ShowQuery
+from lethelog.handlers.webhooks.webhooks import (
+    AddWebhook,
+    ChangeWebhook,
+    DeliveriesQuery,
+    ReplayDelivery,
+    ReplayEvents,
+    RotateSecret,
+    TryWebhook,
+    WebhookQuery,
+    Webhooks,
+)
 from lethelog.projections.progress import wait_for
 
 from .passes import ToldJudge, pass_settings
@@ -138,6 +150,7 @@ async def doors(world) -> list[Door]:
     chains = Explaining(world.engine, world.reviewing)
     said = {"topic": "t", "content": "c"}
     proposal = {"proposal_id": uuid4()}
+    webhooks, webhook = Webhooks(world.engine), {"webhook_id": uuid4()}
     found: list[tuple[Any, type[Input], dict[str, Any]]] = [
         (commands.remember, c.Remember, said),
         (commands.import_memory, c.RememberImported, said),
@@ -159,8 +172,19 @@ async def doors(world) -> list[Door]:
         (Facts(world.engine).get, FactsQuery, {}),
         (world.reviewing.list, ProposalsQuery, {}),
         (world.reviewing.show, ShowQuery, proposal),
+        (world.reviewing.digest, DigestQuery, {}),
         (world.reviewing.accept, Decide, proposal),
         (world.reviewing.reject, Decide, proposal),
+        (webhooks.add, AddWebhook, {"url": "https://example.org/"}),
+        (webhooks.show, WebhookQuery, webhook),
+        (webhooks.change, ChangeWebhook, webhook),
+        (webhooks.enable, WebhookQuery, webhook),
+        (webhooks.rotate, RotateSecret, webhook),
+        (webhooks.remove, WebhookQuery, webhook),
+        (webhooks.test, TryWebhook, webhook),
+        (webhooks.deliveries, DeliveriesQuery, webhook),
+        (webhooks.replay, ReplayEvents, {**webhook, "from_position": 1}),
+        (webhooks.replay_delivery, ReplayDelivery, {"delivery_id": uuid4()}),
         (chains.chain, ChainQuery, proposal),
         (passes.request, RequestPass, {}),
         (passes.show, PassQuery, {"pass_id": uuid4()}),
@@ -172,7 +196,8 @@ async def doors(world) -> list[Door]:
 async def test_this_list_of_doors_is_complete(world):
     """A command or read that is added without a place here would go untested."""
     listed = {door.name for door in await doors(world)}
-    for cls in (type(world.commands), type(world.reading), type(world.reviewing), Explaining, Passes, Facts):
+    opened = (world.commands, world.reading, world.reviewing)
+    for cls in (*map(type, opened), Explaining, Passes, Facts, Webhooks):
         for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
             takes_arguments = "arguments" in inspect.signature(method).parameters
             assert name.startswith("_") or not takes_arguments or method.__qualname__ in listed, (
@@ -654,6 +679,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "history": {"memory_id": SOURCE},
     "proposals": {},
     "proposal": {"proposal_id": SOURCE},
+    "review_digest": {},
     "accept": {"proposal_id": SOURCE},
     "reject": {"proposal_id": SOURCE},
     "explain": {"proposal_id": SOURCE},

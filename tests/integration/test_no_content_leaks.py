@@ -40,6 +40,7 @@ from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
 from lethelog.handlers.tenancy.policies import Policies
 from lethelog.handlers.tenancy.tenancy import Tenancy
+from lethelog.handlers.webhooks.webhooks import Webhooks
 from lethelog.ops.local import open_caller
 from lethelog.ops.settings import Settings
 from lethelog.projections.progress import wait_for
@@ -173,6 +174,7 @@ async def named(world, said: Said) -> None:
     for what in ("subject", "project"):
         seen = await Erasures(world.engine).preview(operator, {what: said.canaries.given[f"import {what}"]})
         assert seen.memories > 0
+    await Webhooks(world.engine).add(operator, {"url": f"https://example.org/{said.canaries('webhook url')}"})
     await Tokens(world.engine).issue(operator, {"actor": f"agent:{said.canaries('token actor')}"})
 
 
@@ -482,6 +484,8 @@ GIVEN: dict[str, dict[str, str]] = {
     "_Tenant": {"name": "tenant name"},
     "_Actor": {"name": "actor name"},
     "_Named": {"actor": "actor name"},
+    "AddWebhook": {"url": "webhook url"},
+    "ChangeWebhook": {"url": "webhook url"},
 }
 """Which canary went into each text of each command and query; filters are one kind, and one of them stands for all."""
 NOT_OF_A_PERSON = {

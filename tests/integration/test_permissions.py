@@ -41,6 +41,7 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "drop_replay": ("installation:admin", {"name": "r"}),
     "proposals": ("memory:read", {}),
     "proposal": ("memory:read", {"proposal_id": ID}),
+    "review_digest": ("memory:read", {}),
     "accept": ("memory:review", {"proposal_id": ID}),
     "reject": ("memory:review", {"proposal_id": ID}),
     "explain": ("memory:read", {"proposal_id": ID}),
@@ -122,7 +123,12 @@ async def call(memory: AsyncMemory, verb: str, arguments: dict[str, Any]) -> Non
 
 
 def verbs() -> Iterator[str]:
-    of_door = (("", AsyncMemory), ("tenants.", AsyncTenants), ("tokens.", AsyncTokens), ("webhooks.", AsyncWebhooks))
+    of_door = (
+        ("", AsyncMemory),
+        ("tenants.", AsyncTenants),
+        ("tokens.", AsyncTokens),
+        ("webhooks.", AsyncWebhooks),
+    )
     for prefix, kind in of_door:
         for name, member in inspect.getmembers(kind):
             if not name.startswith("_") and inspect.isfunction(member):

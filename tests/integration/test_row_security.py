@@ -86,6 +86,14 @@ def full(servers, template: str, embedder) -> Iterator[Full]:
         for tenant in (mine, other):
             admin.execute("insert into lethelog.write_counts values (%s, 1, 1)", (tenant,))
             admin.execute(
+                "insert into lethelog.webhook_health (tenant, webhook) values (%s, %s)", (tenant, uuid4())
+            )
+            admin.execute(
+                "insert into lethelog.webhook_deliveries (tenant, id, webhook, position, event, body, queued_at, "
+                "next_attempt) values (%s, %s, %s, 1, 'e', '{}', now(), now())",
+                (tenant, uuid4(), uuid4()),
+            )
+            admin.execute(
                 "insert into lethelog_views.parked (name, schema, tenant, stream, position, event, error, attempts) "
                 "select 'live_memory', 'lethelog_views', %s, %s, coalesce(max(position), 0) + 1, 'e', 'E', 1 "
                 "from lethelog_views.parked",
