@@ -42,6 +42,12 @@ create table lethelog.webhook_health (
 -- Doctor looks for these.
 create index webhook_health_failing on lethelog.webhook_health (failing_since) where failing_since is not null;
 
--- A door queues what is to be sent again, and forgets failures where its tenant says that they are mended.
-grant select, insert, update on lethelog.webhook_deliveries, lethelog.webhook_health to lethelog_door;
+-- A door queues what is to be sent, also again, and forgets failures where its tenant says that they are mended. What
+-- was sent and how that went it cannot change.
+grant select on lethelog.webhook_deliveries, lethelog.webhook_health to lethelog_door;
+grant insert (tenant, id, webhook, position, event, body, queued_at, next_attempt) on lethelog.webhook_deliveries
+to lethelog_door;
+grant update (status, queued_at, next_attempt, taken_until, failures, finished_at) on lethelog.webhook_deliveries
+to lethelog_door;
+grant update (failing_since) on lethelog.webhook_health to lethelog_door;
 grant select, insert, update, delete on lethelog.webhook_deliveries, lethelog.webhook_health to lethelog_worker;
