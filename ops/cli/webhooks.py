@@ -19,7 +19,7 @@ WebhookId = Annotated[str, typer.Argument(metavar="ID", help="Id of a webhook.",
 Names = Annotated[
     list[str] | None,
     typer.Option(
-        "--event",
+        "--type",
         metavar="NAME",
         help="An event or a family such as pass.*; may be repeated. proposal.* by default.",
     ),
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
         group,
         add_,
         "lethelog webhook add https://example.org/hooks/lethelog",
-        "lethelog webhook add https://example.org/hooks/lethelog --event proposal.* --event pass.completed",
+        "lethelog webhook add https://example.org/hooks/lethelog --type 'proposal.*' --type pass.completed",
         name="add",
     )
     add(group, list_, "lethelog webhook list", name="list")
@@ -44,7 +44,7 @@ def register(app: typer.Typer) -> None:
         group,
         change,
         f"lethelog webhook change {ID} --url https://example.org/hooks/other",
-        f"lethelog webhook change {ID} --event proposal.*",
+        f"lethelog webhook change {ID} --type 'proposal.*'",
     )
     add(group, test, f"lethelog webhook test {ID}")
     add(

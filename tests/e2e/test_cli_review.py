@@ -8,9 +8,12 @@ import signal
 import subprocess
 import time
 from datetime import time as dt_time
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from lethelog.domain.events import EdgeStaged
+from lethelog.handlers.reviewing.staging import stage
+from lethelog.streams.payloads import Actor, Envelope
 
 SUBJECTS = (
     "metadata of packages",
@@ -199,7 +202,9 @@ def test_on_a_terminal_single_keys_decide_and_the_terminal_is_put_back(cli):
             assert termios.tcgetattr(terminal.slave) == before
 
 
-def test_watching_prints_each_proposal_as_the_broker_brings_it(cli, other_tenant):
+def test_watching_prints_each_proposal_as_the_broker_brings_it_and_a_digest_counts_them(
+    cli, other_tenant, operator
+):
     fill(cli, 2)
     cli.json("settings", "judgment", "on")
     watching = cli.spawn("review", "--watch", "--from", "1", "--json")
@@ -211,6 +216,24 @@ def test_watching_prints_each_proposal_as_the_broker_brings_it(cli, other_tenant
     assert done["proposed"] == {"supersede": 2}
     seen = {json.loads(watching.stdout.readline())["proposal"]["id"] for _ in range(2)}
     assert seen == {one["id"] for one in cli.json("proposals", "list")["proposals"]}
+    newer, older = (UUID(one["memory_id"]) for one in cli.json("proposals", "list")["proposals"])
+    edge = EdgeStaged(
+        memory_id=newer, related_id=older, seen={newer: 1, older: 1}, source=uuid4(), edge="extends", similarity=0.9,
+        embedding_model="m", floor=0.5,
+    )  # fmt: skip
+    envelope = Envelope(Actor("worker", uuid4()), cause=uuid4(), correlation=uuid4())
+    tenant = operator.tenants.show(cli.tenant).id
+    operator.run(stage(operator.asyncio.engine.log, tenant, edge, envelope))
+    told = json.loads(watching.stdout.readline())["proposal"]
+    assert (told["kind"], told["action"]) == ("consolidation", "extends"), "every kind is told"
+    digest = cli("review", "digest", "--json")
+    assert digest.status == 3 and json.loads(digest.out)["total"] == 3
+    lines = cli("review", "digest").out.splitlines()
+    assert lines[0].startswith("3 proposals waiting for review at ")
+    assert [line.split("; ")[0].split() for line in lines[1:3]] == [
+        ["2", "retention:", "supersede"],
+        ["1", "consolidation:", "extends"],
+    ]
     for process in (watching, elsewhere):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)

@@ -492,6 +492,7 @@ NOT_OF_A_PERSON = {
     "scope": "a word of a fixed alphabet, in clear by design",
     "names": "names of events",
     "Erase.reason": "a code of a fixed alphabet, in clear by design",
+    "judge": "identity of a judge, or name of a model",
     "consumer": "the name of a part of the installation",
     "read_model": "the name of a part of the installation",
     "cursor": "made by the door that takes it",
