@@ -27,6 +27,7 @@ document on stdout, and an error as `{"error": {"code": …, "message": …}}` o
 | 0 | done |
 | 1 | it could not be done: a conflict, a server that does not answer, a difference that `compare` found |
 | 2 | something has to be corrected: the command line, a setting, an id |
+| 3 | `review digest`: something waits for review |
 | 130 | Ctrl-C |
 
 Text that begins with a dash stands behind `--`; `-` in place of a text reads it from stdin. Colour is used on
