@@ -16,6 +16,7 @@ KINDS = ("tenant", "memory", "pass", "verdict", "proposal", "fact")
 LEFT_OUT = {
     "tenant.budget_": "a day's judge calls were paid where they were made",
     "token.": "a credential belongs to the installation that issued it",
+    "webhook.": "its secret is known to one receiver, which the installation that made it tells; add it here anew",
     "erasure.": "an erasure is proved where it was done; what was erased comes as a skeleton",
     "undo.": "what was taken back stands in the history of each memory; who asks for more, asks here",
     "archive.": "a record of copies says nothing about the memories in them",
