@@ -9,6 +9,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from .fields import (
+    CommitmentStatus,
     Content,
     Edge,
     Id,
@@ -20,6 +21,7 @@ from .fields import (
     Name,
     Producer,
     Reason,
+    Recurrence,
     Scope,
     Tags,
     Topic,
@@ -49,6 +51,11 @@ class _Described(Input):
     valid_to: Instant | None = None
     expires_at: Instant | None = None
     derived_from: tuple[Id, ...] = Field(default=(), max_length=64)
+    owner: Name | None = None
+    """Of a commitment: who is to keep it."""
+    due_at: Instant | None = None
+    next_surfacing_at: Instant | None = None
+    recurrence: Recurrence | None = None
 
     @model_validator(mode="after")
     def _window_is_ordered(self) -> Self:
@@ -180,6 +187,17 @@ class Pin(_OnMemory):
 
 class Verify(_OnMemory):
     """Record that a person or the host confirmed it."""
+
+
+class Resolve(Input):
+    """Move a commitment to another status, on the way with other dates; of a blocker: put it away (A5)."""
+
+    memory_id: Id
+    status: CommitmentStatus = "resolved"
+    owner: Name | None = None
+    due_at: Instant | None = None
+    next_surfacing_at: Instant | None = None
+    recurrence: Recurrence | None = None
 
 
 EndingCommand = Reaffirm | Archive | Restore | Refute | Release | Pin | Verify

@@ -65,6 +65,12 @@ class Conflict(LethelogError):
     code = "conflict"
 
 
+class InvalidTransition(Conflict):
+    """A commitment cannot go from the status it has to the one that was asked for (behaviour.md 1.5)."""
+
+    code = "invalid_transition"
+
+
 class Erased(Conflict):
     """It was erased, for good: what is on record is a skeleton of ids, types and times."""
 

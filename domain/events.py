@@ -9,6 +9,13 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from .commitment_events import (
+    CommitmentCarried,
+    CommitmentEffectUndone,
+    CommitmentOpened,
+    CommitmentScheduled,
+    CommitmentTransitioned,
+)
 from .event import Event, NamedKind, event_class, event_names
 from .fact_events import FactAsserted, FactEffectUndone
 from .fields import Edge, LinkEdge, MemoryType, Producer, Trust
@@ -33,6 +40,11 @@ from .webhook_events import (
 )
 
 __all__ = [
+    "CommitmentCarried",
+    "CommitmentEffectUndone",
+    "CommitmentOpened",
+    "CommitmentScheduled",
+    "CommitmentTransitioned",
     "ContradictionStaged",
     "DependencyStaged",
     "EdgeStaged",

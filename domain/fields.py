@@ -5,6 +5,7 @@ Every command is a frozen pydantic model that refuses unknown keys. `parse` turn
 """
 
 import json
+import re
 import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
@@ -30,6 +31,7 @@ Edge = Literal["supersedes", "updates"]
 """From a successor to the memory that it closes."""
 LinkEdge = Literal["extends", "derives"]
 """From a newer memory to an older one that stays as it is."""
+CommitmentStatus = Literal["open", "waiting", "resolved", "expired"]
 Status = Literal["active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "erased"]
 
 CONTENT_LIMIT = 2_000
@@ -37,6 +39,12 @@ IMPORT_CONTENT_LIMIT = 262_144
 METADATA_DEPTH = 32
 TRUST_ORDER: tuple[Trust, ...] = ("imported", "agent", "user", "host")
 """From the least trusted to the most."""
+_DAY = "[+-]?[0-9]{0,2}(?:MO|TU|WE|TH|FR|SA|SU)"
+_RECURRENCE = re.compile(
+    "FREQ=(?:DAILY|WEEKLY|MONTHLY|YEARLY)(?:;(?:(?:INTERVAL|COUNT)=[0-9]{1,4}|UNTIL=[0-9]{8}(?:T[0-9]{6}Z)?"
+    f"|(?:BYMONTHDAY|BYMONTH)=-?[0-9]{{1,2}}(?:,-?[0-9]{{1,2}})*|BYDAY={_DAY}(?:,{_DAY})*|WKST={_DAY}))*"
+)
+"""Nothing else fits, since it stands in clear."""
 
 
 class Input(BaseModel):
@@ -117,6 +125,12 @@ def _id(value: Any) -> UUID:
     raise ValueError("is not an id; ids look like 0190a3b4-…, as every answer of Lethelog gives them")
 
 
+def _recurrence(rule: str) -> str:
+    if _RECURRENCE.fullmatch(rule) is None:
+        raise ValueError("is no recurrence rule of RFC 5545; write one like FREQ=WEEKLY;BYDAY=MO")
+    return rule
+
+
 def _depth(value: Any, limit: int = 64) -> int:
     """How deep lists and objects are nested; counting stops at ``limit``."""
     inside: list[Any] = []
@@ -180,6 +194,10 @@ Tags = Annotated[tuple[Tag, ...], Field(max_length=32)]
 Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
 Reason = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=2_000), BeforeValidator(_trimmed)]
 """Free text about a memory; personal, so it is sealed wherever it is stored (F06)."""
+Recurrence = Annotated[
+    str, StringConstraints(strict=True, min_length=1, max_length=200), AfterValidator(_recurrence)
+]
+"""How often something comes again: a recurrence rule of RFC 5545, such as ``FREQ=WEEKLY;BYDAY=MO``."""
 CommandKey = Annotated[
     str, StringConstraints(strict=True, min_length=1, max_length=256), AfterValidator(_storable)
 ]

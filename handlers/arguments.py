@@ -8,7 +8,7 @@ from typing import Any, Literal, Required, TypedDict
 from uuid import UUID
 
 from ..domain.errors import InvalidInput
-from ..domain.fields import Edge, MemoryType, Producer, Trust
+from ..domain.fields import CommitmentStatus, Edge, MemoryType, Producer, Trust
 from ..domain.proposal_events import ProposalAction, ProposalKind
 from .reading import StatusChoice
 
@@ -40,6 +40,10 @@ class MemoryFields(TypedDict, total=False):
     valid_to: AnyInstant
     expires_at: AnyInstant
     derived_from: Sequence[AnyId]
+    owner: str
+    due_at: AnyInstant
+    next_surfacing_at: AnyInstant
+    recurrence: str
 
 
 class FactFields(TypedDict, total=False):
@@ -117,6 +121,27 @@ class FilterFields(TimeFields, total=False):
     current: bool
     recorded_after: AnyInstant
     recorded_before: AnyInstant
+
+
+class ResolveFields(TypedDict, total=False):
+    """To what a commitment is moved."""
+
+    status: CommitmentStatus
+    owner: str
+    due_at: AnyInstant
+    next_surfacing_at: AnyInstant
+    recurrence: str
+
+
+class CommitmentFields(ReadFields, total=False):
+    """Which commitments to list."""
+
+    status: CommitmentStatus
+    owner: str
+    overdue: bool
+    memory_id: AnyId
+    limit: int
+    cursor: str
 
 
 class GetFactsFields(TimeFields, total=False):

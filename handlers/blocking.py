@@ -29,6 +29,7 @@ from .arguments import (
     TailFields,
     TimeFields,
 )
+from .commitments.doors import BlockingCommitmentDoor
 from .erasure.blocking_doors import BlockingErasureDoor
 from .memory import AsyncMemory
 from .operating.background_loop import BackgroundLoop
@@ -58,7 +59,7 @@ from .webhooks.blocking_doors import BlockingWebhooks
 T = TypeVar("T")
 
 
-class BlockingMemory(BlockingInstallation, BlockingErasureDoor):
+class BlockingMemory(BlockingInstallation, BlockingErasureDoor, BlockingCommitmentDoor):
     """Long-term memory of one tenant, for one actor. Opened by `Memory.local`; close it or use ``with``."""
 
     def __init__(self, opener: Callable[[], Coroutine[Any, Any, AsyncMemory]]) -> None:
@@ -98,6 +99,10 @@ class BlockingMemory(BlockingInstallation, BlockingErasureDoor):
 
     @property
     def _erasing(self) -> AsyncMemory:
+        return self.asyncio
+
+    @property
+    def _committing(self) -> AsyncMemory:
         return self.asyncio
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from ..projections.commitments import CommitmentStates
 from ..projections.embedders import Embedder
 from ..projections.facts import Facts
 from ..projections.live_memory import LiveMemory
@@ -47,6 +48,7 @@ class Engine:
     review_queue: ReviewQueue
     memory_history: MemoryHistory
     facts: Facts
+    commitments: CommitmentStates
     clock: Clock
     grace: timedelta
     """How long a read model's old generation stays after a rebuild."""
@@ -62,7 +64,7 @@ class Engine:
     @property
     def projections(self) -> tuple[Projection, ...]:
         """All read models, in the order they are shown."""
-        return (self.live_memory, self.review_queue, self.memory_history, self.facts)
+        return (self.live_memory, self.review_queue, self.memory_history, self.facts, self.commitments)
 
     def projection(self, name: str) -> Projection | None:
         """A read model by its name."""
@@ -110,6 +112,7 @@ async def open_engine(
         review_queue=ReviewQueue(),
         memory_history=MemoryHistory(),
         facts=Facts(),
+        commitments=CommitmentStates(log),
         clock=clock,
         grace=grace,
         erasure=erasure,

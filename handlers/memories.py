@@ -46,6 +46,7 @@ from ..streams.payloads import Envelope
 from .access.caller import Caller
 from .claims import TextClaims
 from .command_keys import command_key
+from .commitments.riding import Commitments
 from .engine import Engine
 from .operating.views import Written
 from .present import present_memory
@@ -92,6 +93,7 @@ class MemoryCommands:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._quotas = Quotas(engine)
+        self._commitments = Commitments(engine.log, engine.directory)
 
     async def remember(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
         """Write a new memory, or find the one that already holds this text (settlement 4).
@@ -158,13 +160,16 @@ class MemoryCommands:
             claims = await texts.of_change(before, closed, handed_to=successor_id if same_text else None)
             if not same_text:
                 claims = [*texts.of_new(successor_id, scope, command.content, holders), *claims]
+            became = command.memory_type or before.memory_type
+            riding = await self._commitments.of_revision(caller.tenant, before, successor_id, became, command)
             return _Plan(
                 subject=successor_id,
                 events=[
                     *_numbered(successor_id, 0, of_successor),
                     *_numbered(before.id, before.version, of_predecessor),
+                    *riding.events,
                 ],
-                claims=claims,
+                claims=[*claims, *riding.claims],
                 new_keys=frozenset({successor_id}),
             )
 
@@ -274,10 +279,15 @@ class MemoryCommands:
                 refuted_memory=holders.refuted,
                 ttl_days=(await self._engine.tenants.get(caller.tenant)).policy.ttl_days,
             )
+            riding = await self._commitments.of_new(caller.tenant, memory_id, command)
             return _Plan(
                 subject=memory_id,
-                events=[*_numbered(memory_id, 0, events), *_asserted(memory_id, events, command, key)],
-                claims=texts.of_new(memory_id, scope, command.content, holders),
+                events=[
+                    *_numbered(memory_id, 0, events),
+                    *_asserted(memory_id, events, command, key),
+                    *riding.events,
+                ],
+                claims=[*texts.of_new(memory_id, scope, command.content, holders), *riding.claims],
                 new_keys=frozenset({memory_id}),
             )
 
@@ -419,7 +429,14 @@ class MemoryCommands:
     ) -> Written:
         rules.refuse_if_erased(memory)
         view = await present_memory(self._engine, tenant, memory, position)
-        return Written(memory=view, position=position, changed=changed, deduplicated=deduplicated)
+        is_commitment = memory.memory_type == "commitment"
+        return Written(
+            memory=view,
+            position=position,
+            changed=changed,
+            deduplicated=deduplicated,
+            commitment=await self._commitments.id_of(tenant, memory.id) if is_commitment else None,
+        )
 
     async def _texts(self, tenant: UUID) -> TextClaims:
         return await TextClaims.of(self._engine.log, self._engine.vault, tenant)

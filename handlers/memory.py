@@ -36,6 +36,7 @@ from .arguments import (
     path_of,
     topic_of,
 )
+from .commitments.doors import AsyncCommitmentDoor
 from .engine import Engine
 from .erasure.doors import AsyncErasureDoor
 from .explaining import Explaining
@@ -79,7 +80,7 @@ Close = Callable[[], Awaitable[None]]
 _PASS_POLL_SECONDS = 0.1
 
 
-class AsyncMemory(AsyncInstallation, AsyncErasureDoor):
+class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor):
     """Long-term memory of one tenant, for one actor; close it or use ``async with``."""
 
     def __init__(

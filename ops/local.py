@@ -113,7 +113,8 @@ async def open_memory(
         passes = open_pass_settings(settings, engine)
         stack.push_async_callback(passes.judge.close)
         broker = BrokerSettings(broker_url, settings.broker_prefix)
-        workers = Workers(engine, broker=broker, passes=passes, roles=roles)
+        grace = timedelta(days=settings.commitment_expiry_grace_days)
+        workers = Workers(engine, broker=broker, passes=passes, roles=roles, commitment_grace=grace)
         stack.push_async_callback(workers.close)
         await workers.open()
         # Whatever any process wrote before this moment is in the first read.

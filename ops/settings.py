@@ -17,6 +17,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from ..domain.commitment import EXPIRY_GRACE
 from ..domain.errors import Misconfigured
 from ..handlers.access.jwt_settings import JwtSettings, jwt_settings
 from ..handlers.judges import SystemOneSettings
@@ -158,6 +159,8 @@ class Settings(BaseSettings):
 
     forgetting_pass_enabled: bool = False
     """Run the daily pass at 04:30 UTC for every tenant that opted in."""
+    commitment_expiry_grace_days: int = Field(default=EXPIRY_GRACE.days, ge=0, le=36_500)
+    """How many days after its due date a commitment that is still open or waiting expires; 0 = at once."""
 
     webhook_allow_private: bool = False
     """Let webhooks lead to this machine and its network, and to this machine without TLS. Whoever administers a

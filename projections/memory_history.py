@@ -1,8 +1,9 @@
 """The read model of what happened to each memory: one entry per event that concerns it.
 
 Entries of a memory's own stream carry what it said before and after (F11: each entry's ``old`` is the last
-one's ``new``); entries of proposals and verdicts about it stand between them. Their order is that in which they
-were recorded, and within one commit that of ``happened_at``: the position in the log where it happened.
+one's ``new``); entries of proposals and verdicts about it, and of commitments that ride on it, stand between them.
+Their order is that in which they were recorded, and within one commit that of ``happened_at``: the position in the
+log where it happened.
 """
 
 import json
@@ -49,7 +50,7 @@ class MemoryHistory:
     """One row per (memory, event)."""
 
     name = "memory_history"
-    version = "2"
+    version = "3"
     tables = ("memory_history",)
     clear_texts = (
         ClearText(
@@ -80,7 +81,7 @@ class MemoryHistory:
     )
     stream_column = "stream"
     wants = frozenset(event_names("memory.")) | frozenset(
-        (*event_names("verdict."), *event_names("proposal."), ErasurePerformed.NAME)
+        (*event_names("verdict."), *event_names("proposal."), *event_names("commitment."), ErasurePerformed.NAME)
     )
 
     def loading(self, start: int, target: int) -> Projection:
@@ -115,8 +116,8 @@ def concerned(recorded: RecordedEvent, event: Event) -> tuple[UUID, ...]:
         return (recorded.stream,)
     if isinstance(event, ErasurePerformed):
         return event.memories
-    memory_id: UUID = getattr(event, "memory_id")  # noqa: B009 - every verdict and proposal event has it
-    related: UUID | None = getattr(event, "related_id", None)
+    memory_id: UUID = getattr(event, "memory_id")  # noqa: B009 - each of the other events has it
+    related: UUID | None = getattr(event, "related_id", None) or getattr(event, "memory_before", None)
     return (memory_id,) if related is None else (memory_id, related)
 
 

@@ -11,7 +11,7 @@ from ...streams.directory import NameKind
 from ...streams.payloads import Actor, Envelope, Origin, RecordedEvent
 from .file import ArchivedActor, ArchivedEvent
 
-KINDS = ("tenant", "memory", "pass", "verdict", "proposal", "fact")
+KINDS = ("tenant", "memory", "commitment", "pass", "verdict", "proposal", "fact")
 """First words of the events in an archive, in the order in which it holds them: nothing precedes what seals it."""
 LEFT_OUT = {
     "tenant.budget_": "a day's judge calls were paid where they were made",

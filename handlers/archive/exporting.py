@@ -163,7 +163,7 @@ class Exporting:
         self, tenant: UUID, upto: int, chosen: ArchiveFilter | None, report: Report, *, content: bool
     ) -> AsyncGenerator[list[ArchivedEvent]]:
         # A narrowed archive holds no passes: each is about memories of every kind. Nor the tenant's settings.
-        kinds = KINDS if chosen is None else ("memory", "proposal", "fact")
+        kinds = KINDS if chosen is None else ("memory", "commitment", "proposal", "fact")
         for number, kind in enumerate(kinds):
             after = 0
             while True:
@@ -226,6 +226,9 @@ def _subjects(events: list[RecordedEvent]) -> set[UUID]:
     first = known_event(events[0])
     if events[0].name.startswith("memory."):
         return {events[0].stream}
+    if events[0].name.startswith("commitment."):
+        # Where it rides now decides; what it left may stay behind.
+        return {getattr(known_event(events[-1]), "memory_id")}  # noqa: B009 - each of its events has it
     given = (getattr(first, "memory_id", None), getattr(first, "related_id", None))
     return {one for one in given if one is not None}
 

@@ -1,4 +1,5 @@
-"""One thing of an archive that comes in as a whole: a memory, proposal, pass, verdict or fact with its events.
+"""One thing of an archive that comes in as a whole: a memory, commitment, proposal, pass, verdict or fact with
+its events.
 
 What is said in a file is held against the same rules as what is said through a door; an item that breaks one is
 refused by itself, with a reason, and the others come in.
@@ -13,6 +14,7 @@ from uuid import UUID
 
 from ...domain import commands as c
 from ...domain import events as e
+from ...domain.commitment import Commitment, evolve_commitment
 from ...domain.errors import InvalidInput
 from ...domain.fields import parse
 from ...domain.memory import Memory, evolve
@@ -41,11 +43,12 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An item whose events make sense: what each leads to, if it is a memory's."""
+    """An item whose events make sense: what each leads to, if it is a memory's or a commitment's."""
 
     item: Item
     events: tuple[NewEvent, ...]
     states: tuple[Memory, ...] = ()
+    commitments: tuple[Commitment, ...] = ()
 
 
 def items(lines: Iterable[ArchivedEvent], tenant: UUID) -> Iterator[Item]:
@@ -78,7 +81,7 @@ async def opened(item: Item, archive: UUID, now: datetime, register: Register) -
         _check_fact(events)
     for new in events:
         _check_reasons(new.event)
-    return Opened(item, tuple(events), states)
+    return Opened(item, tuple(events), states, _commitments(item, events) if item.kind == "commitment" else ())
 
 
 def _check_lines(item: Item, now: datetime) -> None:
@@ -110,6 +113,22 @@ def _states(item: Item, events: list[NewEvent]) -> tuple[Memory, ...]:
     return tuple(states)
 
 
+def _commitments(item: Item, events: list[NewEvent]) -> tuple[Commitment, ...]:
+    states: list[Commitment] = []
+    for line, new in zip(item.lines, events, strict=True):
+        if isinstance(new.event, e.CommitmentOpened) != (new.version == 1):
+            raise InvalidInput("event", "a commitment begins with what was opened, once")
+        before = states[-1] if states else None
+        states.append(
+            evolve_commitment(
+                before, new.event, stream=item.stream, version=new.version, recorded_at=line.recorded_at
+            )
+        )
+        if states[-1].recurrence is not None:
+            parse(c.Resolve, {"memory_id": states[-1].memory_id, "recurrence": states[-1].recurrence})
+    return tuple(states)
+
+
 def _check_fields(event: e.Event) -> None:
     """The limits of the input boundary, as they hold for what is said through a door."""
     if isinstance(event, e.MemoryRemembered) and event.content is not None:
@@ -138,7 +157,7 @@ def _check_fact(events: list[NewEvent]) -> None:
 
 
 def _check_reasons(event: e.Event) -> None:
-    for field in ("reason", "comment", "quote", "ref", "judge", "model"):
+    for field in ("reason", "comment", "quote", "ref", "judge", "model", "policy"):
         said: object = getattr(event, field, None)
         if isinstance(said, str) and len(said) > _REASON_LIMIT:
             raise InvalidInput(f"data.{field}", f"has more than {_REASON_LIMIT} characters")

@@ -15,6 +15,7 @@ from ..claims import TextClaims
 from ..engine import Engine
 from ..operating.views import View
 from ..tenancy.quotas import limits_of
+from .commitment_slots import CommitmentSlots
 from .contents import Register, sealing_memories, without
 from .erased import erased
 from .items import Action, Item, Opened, opened
@@ -23,7 +24,7 @@ from .text_slots import TextSlots
 
 
 class ImportedItem(View):
-    """What became of one memory, proposal, pass or verdict, or of the tenant's settings."""
+    """What became of one memory, commitment, proposal, pass or verdict, or of the tenant's settings."""
 
     kind: str
     id: UUID
@@ -45,6 +46,7 @@ class Plan:
 class _Drafted:
     slots: TextSlots
     open_slots: ProposalSlots
+    rides: CommitmentSlots
     events: list[NewEvent] = field(default_factory=list[NewEvent])
     new_keys: set[UUID] = field(default_factory=set[UUID])
     outcomes: list[ImportedItem] = field(default_factory=list[ImportedItem])
@@ -76,7 +78,8 @@ class Planner:
         texts = await TextClaims.of(self._engine.log, self._engine.vault, tenant)
         slots = TextSlots(self._engine.log, tenant, texts, self._archive, self._engine.clock())
         open_slots = ProposalSlots(self._engine.log, tenant)
-        drafted = _Drafted(slots, open_slots)
+        rides = CommitmentSlots(self._engine.log, tenant)
+        drafted = _Drafted(slots, open_slots, rides)
         all_made = await self._open(items)
         made_well = [made for made in all_made if isinstance(made, Opened)]
         await slots.look_up(made.states for made in made_well)
@@ -84,6 +87,7 @@ class Planner:
         drafted.sources = await self._present_memories(
             {_source(made) for made in made_well if made.item.kind == "fact"}
         )
+        await rides.look_up(made for made in made_well if made.item.kind == "commitment")
         for item, made in zip(items, all_made, strict=True):
             before = present.get(item.stream, [])
             outcome = await self._plan_item(item, made, before, gone, drafted)
@@ -101,7 +105,7 @@ class Planner:
             envelope=Envelope(
                 self._caller.actor, cause=command, correlation=self._archive, policy=settings.policy_version
             ),
-            claims=[*open_slots.claims(), *slots.claims()],
+            claims=[*open_slots.claims(), *rides.claims(), *slots.claims()],
             command=CommandKey.fresh(),
             new_keys=frozenset(drafted.new_keys),
             # How fast it comes is nobody's writing.
@@ -152,8 +156,9 @@ class Planner:
             holder = await self._plan_memory(made, len(present), drafted)
             if holder is not None:
                 return outcome("duplicate", "another memory here holds the same text", holder)
-        elif item.kind == "proposal":
-            problem = drafted.open_slots.settle(made, len(present), coming=self._coming, refused=self._refused)
+        elif item.kind in ("proposal", "commitment"):
+            settling = drafted.rides if item.kind == "commitment" else drafted.open_slots
+            problem = settling.settle(made, len(present), coming=self._coming, refused=self._refused)
             if problem is not None:
                 return outcome("refused", problem)
         elif item.kind == "fact" and not self._is_here(made, drafted):

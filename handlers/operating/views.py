@@ -86,6 +86,8 @@ class Written(View):
     """Memories that were archived to make room for it, as the tenant's policy says."""
     fact_ids: tuple[UUID, ...] = ()
     """The facts that were written with it, in the order given; none where it was deduplicated."""
+    commitment: UUID | None = None
+    """The commitment that rides on it, where it is one."""
 
 
 class FactView(View):

@@ -7,8 +7,10 @@ standby, the pass manager and the judges compete for messages.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from ...domain.commitment import EXPIRY_GRACE
 from ...domain.errors import NotFound
 from ...domain.webhook import FAMILIES
 from ...projections.rebuild import drop_retired
@@ -28,6 +30,7 @@ from ...streams.subscriptions import (
 )
 from ...streams.tasks import TaskPublisher
 from ...streams.topology import Durable
+from ..commitments.expiry import ExpirySweep
 from ..engine import Engine
 from ..erasure.acknowledgments import Acknowledgments
 from ..erasure.erasures import Erasures
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
     from ...streams.consumers import Consumers
 
 _LOG = logging.getLogger(__name__)
-Role = Literal["views", "relay", "passes", "judge", "schedule", "erasures", "webhooks"]
+Role = Literal["views", "relay", "passes", "judge", "schedule", "erasures", "webhooks", "commitments"]
 ALL_ROLES: frozenset[Role] = frozenset(get_args(Role))
 SCHEDULE_SECONDS = 30.0
 VECTOR_SECONDS = 5.0
@@ -50,6 +53,8 @@ RETIRED_SECONDS = 20.0
 """How often retired generations of read models are looked for."""
 ERASURE_SECONDS = 10.0
 """How often erasures are looked for that are not verified yet."""
+SWEEP_SECONDS = 900.0
+"""How often commitments are looked for that are long overdue (behaviour.md 1.14.6)."""
 JUDGE_POLICY = RetryPolicy(max_deliveries=8, delays=(0.5, 2.0, 10.0, 60.0), ack_wait=30.0)
 
 
@@ -64,12 +69,14 @@ class Workers:
         passes: PassSettings | None = None,
         roles: Collection[Role] = ALL_ROLES,
         judge_concurrency: int = 4,
+        commitment_grace: timedelta = EXPIRY_GRACE,
     ) -> None:
         self._engine = engine
         self._broker = broker
         self._settings = passes
         self._roles = frozenset(roles)
         self._judge_concurrency = judge_concurrency
+        self._sweep = ExpirySweep(engine, commitment_grace)
         self._tasks: list[asyncio.Task[None]] = []
         self._relay: Relay | None = None
         self._consumers: Consumers | None = None
@@ -91,6 +98,8 @@ class Workers:
         if "webhooks" in self._roles:
             self.webhooks = WebhookWorker(self._engine)
             self._spawn(self.webhooks.run(), "webhooks")
+        if "commitments" in self._roles:
+            self._spawn(_repeat(SWEEP_SECONDS, self._sweep_commitments), "commitments")
         if self._broker is not None and "relay" in self._roles:
             self._relay = Relay(self._engine.database, self._engine.tail, self._broker)
             await self._relay.open()
@@ -144,6 +153,9 @@ class Workers:
     async def _drop_retired(self) -> None:
         for projection in self._engine.projections:
             await drop_retired(self._engine.database, projection, self._engine.grace)
+
+    async def _sweep_commitments(self) -> None:
+        await self._sweep.sweep()
 
     async def _carry_on_erasures(self) -> None:
         await Erasures(self._engine).carry_on_open()

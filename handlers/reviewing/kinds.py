@@ -8,11 +8,12 @@ from types import MappingProxyType
 from typing import get_args
 from uuid import UUID
 
-from ...domain.events import ProposalKind
+from ...domain.events import MemorySuperseded, ProposalKind
 from ...domain.memory import Memory
 from ...domain.proposal import Proposal, refuse_if_stale
 from ...domain.proposal_effects import Effects, dependency_effects, edge_effects, retention_effects
 from ..claims import TextClaims
+from ..commitments.riding import Commitments
 from ..engine import Engine
 from ..memories import MemoryCommands, apply_events
 from .changes import Acceptance, Changes, Decision, StreamChange
@@ -22,18 +23,30 @@ EffectsOf = Callable[[Proposal, Mapping[UUID, Memory]], Effects]
 
 
 class OnMemories:
-    """Accepting changes memories, and nothing else."""
+    """Accepting changes memories, and with one that is superseded the commitment that rides on it (1.14.2)."""
 
     def __init__(self, engine: Engine, memories: MemoryCommands, effects_of: EffectsOf) -> None:
         self._engine = engine
         self._memories = memories
         self._effects_of = effects_of
+        self._commitments = Commitments(engine.log, engine.directory)
 
     async def effects(self, proposal: Proposal, decision: Decision) -> Changes:
         tenant = decision.caller.tenant
         memories = await load_subjects(self._memories, tenant, proposal)
         refuse_if_stale(proposal, memories)
-        return await changes_of_memories(self._engine, tenant, memories, self._effects_of(proposal, memories))
+        effects = self._effects_of(proposal, memories)
+        changes = await changes_of_memories(self._engine, tenant, memories, effects)
+        for memory_id, events in effects.items():
+            for event in events:
+                if isinstance(event, MemorySuperseded):
+                    older, newer = memories[memory_id], memories[event.successor]
+                    riding = await self._commitments.of_succession(tenant, older, newer, proposal.id)
+                    changes.streams += [
+                        StreamChange(one.stream, one.version - 1, [one.event]) for one in riding.events
+                    ]
+                    changes.claims += riding.claims
+        return changes
 
 
 async def changes_of_memories(

@@ -9,6 +9,7 @@ from . import (
     archives,
     auditing,
     benching,
+    commitments,
     demo,
     doctoring,
     erasing,
@@ -99,6 +100,7 @@ def lethelog(
 writing.register(app)
 reading.register(app)
 facts.register(app)
+commitments.register(app)
 event_log.register(app)
 passes.register(app)
 proposals.register(app)

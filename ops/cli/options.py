@@ -34,6 +34,7 @@ ProposalKind = Literal["retention", "consolidation", "fact", "resolution", "cont
 _FIELDS = "Fields"
 _OWNERS = "Whose memory"
 _DATES = "Dates"
+_COMMITMENT = "Commitment"
 _TIMES = "The past"
 _FILTERS = "Filters"
 _INSTANT = "ISO 8601 with a zone, such as 2026-03-01T09:00:00Z."
@@ -144,6 +145,36 @@ ExpiresAt = Annotated[
     str | None,
     typer.Option(
         "--expires-at", metavar="INSTANT", help="When it is no longer retrieved.", rich_help_panel=_DATES
+    ),
+]
+Owner = Annotated[
+    str | None,
+    typer.Option(
+        "--owner", metavar="NAME", help="Of a commitment: who is to keep it.", rich_help_panel=_COMMITMENT
+    ),
+]
+DueAt = Annotated[
+    str | None,
+    typer.Option(
+        "--due-at", metavar="INSTANT", help=f"Of a commitment: until when. {_INSTANT}", rich_help_panel=_COMMITMENT
+    ),
+]
+SurfacingAt = Annotated[
+    str | None,
+    typer.Option(
+        "--surface-at",
+        metavar="INSTANT",
+        help="Of a commitment: when to bring it up again.",
+        rich_help_panel=_COMMITMENT,
+    ),
+]
+Recurrence = Annotated[
+    str | None,
+    typer.Option(
+        "--recurrence",
+        metavar="RULE",
+        help="Of a commitment: how often it comes again, such as FREQ=WEEKLY;BYDAY=MO.",
+        rich_help_panel=_COMMITMENT,
     ),
 ]
 

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from ...domain.errors import InvalidInput
@@ -61,7 +61,12 @@ async def running_roles(
         stack.push_async_callback(passes.judge.close)
         broker = await asyncio.to_thread(broker_settings, settings)
         workers = Workers(
-            door.engine, broker=broker, passes=passes, roles=roles, judge_concurrency=judge_concurrency
+            door.engine,
+            broker=broker,
+            passes=passes,
+            roles=roles,
+            judge_concurrency=judge_concurrency,
+            commitment_grace=timedelta(days=settings.commitment_expiry_grace_days),
         )
         stack.push_async_callback(workers.close)
         await workers.open()

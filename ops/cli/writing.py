@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
         'lethelog remember "Deploys go to Hetzner" --type decision --project site',
         "lethelog remember --imported --occurred-at 2024-05-01 - < minutes.md",
         "lethelog remember --tag ops --tag on-call --occurred-at 2026-03-01T09:00:00Z - < note.txt",
+        'lethelog remember "Send the report" --type commitment --owner ada --due-at 2026-03-06T17:00:00Z',
         'lethelog remember "Prefers tea" --type preference --user ada --metadata source=chat --json',
         """lethelog remember "Ada uses vim" --fact '{"subject": "Ada", "predicate": "uses", "value": "vim"}'""",
         'lethelog remember -- "-v means verbose here"   # -- before a text that begins with a dash',
@@ -79,6 +80,10 @@ def remember(
     valid_from: o.ValidFrom = None,
     valid_to: o.ValidTo = None,
     expires_at: o.ExpiresAt = None,
+    owner: o.Owner = None,
+    due_at: o.DueAt = None,
+    next_surfacing_at: o.SurfacingAt = None,
+    recurrence: o.Recurrence = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
@@ -108,6 +113,10 @@ def remember(
         valid_from=valid_from,
         valid_to=valid_to,
         expires_at=expires_at,
+        owner=owner,
+        due_at=due_at,
+        next_surfacing_at=next_surfacing_at,
+        recurrence=recurrence,
     )
     content = o.content_of(text)
 
@@ -145,6 +154,10 @@ def revise(
     valid_from: o.ValidFrom = None,
     valid_to: o.ValidTo = None,
     expires_at: o.ExpiresAt = None,
+    owner: o.Owner = None,
+    due_at: o.DueAt = None,
+    next_surfacing_at: o.SurfacingAt = None,
+    recurrence: o.Recurrence = None,
     expected_version: o.ExpectedVersion = None,
     key: o.Key = None,
     json_only: Json = False,
@@ -172,6 +185,10 @@ def revise(
         valid_from=valid_from,
         valid_to=valid_to,
         expires_at=expires_at,
+        owner=owner,
+        due_at=due_at,
+        next_surfacing_at=next_surfacing_at,
+        recurrence=recurrence,
         expected_version=expected_version,
     )
     content = o.content_of(text)

@@ -45,18 +45,22 @@ def test_where_nothing_was_ever_started_status_and_doctor_say_so_and_start_nothi
 def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_everything(own):
     up = own.json("up")
     assert up["servers"]["running"] and up["servers"]["held"]
-    assert set(up["worker"]["roles"]) == {"views", "relay", "passes", "judge", "schedule", "erasures"}
+    assert set(up["worker"]["roles"]) == {
+        "views",
+        "relay",
+        "passes",
+        "judge",
+        "schedule",
+        "erasures",
+        "commitments",
+    }
     assert own.json("up")["worker"]["pid"] == up["worker"]["pid"]
 
     one = own.remember("Deploys go to Hetzner")
     assert own.json("list")["memories"][0]["id"] == one  # read by the worker's views
     status = own.json("status")
-    assert {model["name"] for model in status["read_models"]} == {
-        "live_memory",
-        "review_queue",
-        "memory_history",
-        "facts",
-    }
+    read_models = {"live_memory", "review_queue", "memory_history", "facts", "commitments"}
+    assert {model["name"] for model in status["read_models"]} == read_models
     assert all(not model["stalled"] for model in status["read_models"])
     readable = own("status")
     assert str(up["worker"]["pid"]) in readable.out and "live_memory" in readable.out
@@ -161,6 +165,7 @@ def test_read_models_are_compared_and_rebuilt(cli):
         "review_queue",
         "memory_history",
         "facts",
+        "commitments",
     }
     live = _current(cli.data_dir, "live_memory")
     _sql(cli.data_dir, f"update {live}.live_memory set content = 'tampered' where memory_id = %s", one)
@@ -168,7 +173,8 @@ def test_read_models_are_compared_and_rebuilt(cli):
     assert different.status == 1 and not json.loads(different.out)["equal"]
     assert "1 row only live, 1 only rebuilt" in cli("compare", "live_memory").out
     rebuilt = cli.json("rebuild", "all")["rebuilt"]
-    assert [found["name"] for found in rebuilt] == ["live_memory", "review_queue", "memory_history", "facts"]
+    names = ["live_memory", "review_queue", "memory_history", "facts", "commitments"]
+    assert [found["name"] for found in rebuilt] == names
     assert cli.json("show", one)["content"] == "Deploys go to Hetzner"
     assert cli.json("compare", "live_memory")["equal"]
 

@@ -19,6 +19,8 @@ from lethelog.domain.errors import InvalidInput, LethelogError, NotCaughtUp, Not
 from lethelog.domain.fields import Input, normalised
 from lethelog.domain.thresholds import starting_thresholds
 from lethelog.handlers import as_of, explaining, reading
+from lethelog.handlers.commitments.listing import CommitmentListing, CommitmentQuery
+from lethelog.handlers.commitments.resolving import Resolving
 from lethelog.handlers.explaining import ChainQuery, Explaining
 from lethelog.handlers.facts import Facts, FactsQuery
 from lethelog.handlers.forgetting import requesting
@@ -145,7 +147,9 @@ class Door:
 async def doors(world) -> list[Door]:
     memory_id = await world.remember("Deploys go to Hetzner")
     await world.catch_up()
+    promise = await world.remember("Send the report", memory_type="commitment")
     caller, commands, about = world.caller, world.commands, {"memory_id": memory_id}
+    resolving = Resolving(world.engine, commands)
     passes = Passes(world.engine, pass_settings(ToldJudge()))
     chains = Explaining(world.engine, world.reviewing)
     said = {"topic": "t", "content": "c"}
@@ -189,6 +193,8 @@ async def doors(world) -> list[Door]:
         (passes.request, RequestPass, {}),
         (passes.show, PassQuery, {"pass_id": uuid4()}),
         (passes.ended, PassQuery, {"pass_id": uuid4()}),
+        (resolving.resolve, c.Resolve, {"memory_id": promise}),
+        (CommitmentListing(world.engine).page, CommitmentQuery, {}),
     ]
     return [Door(call.__qualname__, partial(call, caller), model, right) for call, model, right in found]
 
@@ -197,7 +203,8 @@ async def test_this_list_of_doors_is_complete(world):
     """A command or read that is added without a place here would go untested."""
     listed = {door.name for door in await doors(world)}
     opened = (world.commands, world.reading, world.reviewing)
-    for cls in (*map(type, opened), Explaining, Passes, Facts, Webhooks):
+    further = (Explaining, Passes, Facts, Webhooks, Resolving, CommitmentListing)
+    for cls in (*map(type, opened), *further):
         for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
             takes_arguments = "arguments" in inspect.signature(method).parameters
             assert name.startswith("_") or not takes_arguments or method.__qualname__ in listed, (
@@ -672,6 +679,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "release": {"memory_id": SOURCE, "reason": "r"},
     "pin": {"memory_id": SOURCE},
     "verify": {"memory_id": SOURCE},
+    "resolve": {"memory_id": SOURCE},
     "search": {"query": "q"},
     "get": {"memory_id": SOURCE},
     "get_many": {"ids": [SOURCE]},

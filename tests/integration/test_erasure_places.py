@@ -36,6 +36,7 @@ EXEMPT = {
     "lethelog.webhook_health": "opaque ids, words of ours, numbers and times",
     "lethelog_views.memory_links": "opaque ids, names of scopes, times, and judges and their calls",
     "lethelog_views.memory_links_position": "a position",
+    "lethelog_views.commitments": "statuses, dates and opaque ids",
     "lethelog_views.tracking": "positions, and names of events and of classes of errors",
     "lethelog_views.parked": "opaque ids, and names of events and of classes of errors",
 }
@@ -62,6 +63,8 @@ KEPT_COLUMNS = {
     "lethelog.webhook_health.last_outcome": WORD,
     "lethelog_vault.tenant_keys.master": "which master key wraps it",
     "lethelog_views.candidate_marks.made_by": "versions and weights",
+    "lethelog_views.commitments.status": WORD,
+    "lethelog_views.commitments.recurrence": "a rule of a fixed alphabet",
     "lethelog_views.memory_history.name": WORD,
     "lethelog_views.memory_history.actor_kind": WORD,
     "lethelog_views.memory_history.judge": "identity of a judge",

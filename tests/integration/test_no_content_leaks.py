@@ -34,6 +34,8 @@ from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evi
 from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.archive.exporting import Exporting
+from lethelog.handlers.commitments.listing import CommitmentListing
+from lethelog.handlers.commitments.resolving import Resolving
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.facts import Facts
 from lethelog.handlers.forgetting.requesting import Passes
@@ -124,6 +126,8 @@ async def live(world, broker, said: Said) -> None:
             "tags": [word(f"{verb} tag")],
             "metadata": {word(f"{verb} metadata key"): {"inner": [word(f"{verb} metadata value")]}},
             "project": word(f"{verb} project"),
+            "memory_type": "commitment",
+            "owner": word(f"{verb} owner"),
             **{
                 name: word(f"{verb} {name}") for name in ("user_id", "agent_id", "run_id", "session_id", "subject")
             },
@@ -143,6 +147,8 @@ async def live(world, broker, said: Said) -> None:
     await do("revise_imported", "revised import", key=True, **described("follow"), **follows)
     about = {"memory_id": revised}
     await do("move", "revised", key=True, **about, project=word("move project"), tags=[word("move tag")])
+    moved = {**about, "status": "waiting", "owner": word("resolve owner")}
+    await Resolving(world.engine, commands).resolve(caller, moved, Retry(word("resolve key")))
     await do("archive", "revised", key=True, **about, reason=word("archive reason"))
     await do("restore", "revised", key=True, **about, reason=word("restore reason"))
     plan = {"plan_id": uuid4(), "approver": word("approver"), "reason": word("suppress reason")}
@@ -199,8 +205,9 @@ async def a_pass(world, broker, said: Said) -> None:
         await world.reading.search(caller, {"query": f"where do deploys go {word('search query')}"})
         await world.reading.list(caller, {"user_id": word("filter user"), "tags": [word("filter tag")]})
         await Facts(world.engine).get(caller, {"subject": word("fact query")})
+        await CommitmentListing(world.engine).page(caller, {"owner": word("filter owner")})
         head = await world.engine.log.head()
-        for name in ("live_memory", "review_queue", "memory_history", "facts"):
+        for name in ("live_memory", "review_queue", "memory_history", "facts", "commitments"):
             await wait_for(world.engine.database, name, head)
         async with asyncio.timeout(20):
             await workers._relay.reached(head)
@@ -393,6 +400,7 @@ KEPT = (
     "move project", "move tag", "archive reason", "restore reason", "suppress reason", "refute reason", "release reason",
     "quarantined topic", "accepted topic", "accepted content", "rejected topic", "rejected content", "verdict quote",
     "fact subject", "fact predicate", "fact value", "accept comment", "reject comment", "actor name", "approver", "tenant name",
+    "resolve owner", "follow owner",
 )  # fmt: skip
 """What must be found again through the doors. The successor's tag and project were changed by the move."""
 
@@ -403,11 +411,12 @@ async def readable(world, said: Said) -> set[str]:
     for one in said.ids.values():
         answers.append(await world.reading.history(world.caller, {"memory_id": one}))
     answers.append(await world.reviewing.list(world.caller, {}))
+    owners = await CommitmentListing(world.engine).page(world.caller, {})
     directory, tenant = world.engine.directory, world.caller.tenant
     plans = [entry.detail for one in answers[1:-1] for entry in one.entries if entry.event == "memory.suppressed"]
     answers.append(await directory.names(tenant, [UUID(detail["approver"]) for detail in plans]))
     answers.append(await Facts(world.engine).get(world.caller, {"known_at": said.facts_known_at}))
-    found = said.canaries.in_text(repr(answers))
+    found = said.canaries.in_text(repr([*answers, owners]))
     if await directory.find(INSTALLATION, "tenant", said.canaries.given["tenant name"]) == tenant:
         found.add("tenant name")
     repeated = {"memory_id": said.ids["revised"]}
@@ -449,8 +458,8 @@ def broker_files(servers) -> list[Path]:
     return [path for path in (data_folder(servers) / "js").rglob("*") if path.is_file()]
 
 
-_DESCRIBED = ("topic", "project", "user_id", "agent_id", "run_id", "session_id", "subject")
 _FACT = ("subject", "predicate", "value")
+_DESCRIBED = ("topic", "project", "owner", "user_id", "agent_id", "run_id", "session_id", "subject")
 _FILTERS = ("project", "user_id", "agent_id", "run_id", "session_id", "subject")
 
 
@@ -472,6 +481,8 @@ GIVEN: dict[str, dict[str, str]] = {
     **{name: {"reason": f"{name.lower()} reason"} for name in ("Archive", "Restore", "Refute", "Release")},
     "Suppress": {"approver": "approver", "reason": "suppress reason"},
     "Decide": {"comment": "accept comment", "key": "accept key"},
+    "Resolve": {"owner": "resolve owner"},
+    "CommitmentQuery": {"owner": "filter owner"},
     "RequestPass": {"key": "pass key"},
     "_Keyed": {"key": "remember key of first"},
     "SearchQuery": {"query": "search query"} | dict.fromkeys((*_FILTERS, "tags"), "filter user"),
@@ -491,6 +502,7 @@ GIVEN: dict[str, dict[str, str]] = {
 NOT_OF_A_PERSON = {
     "scope": "a word of a fixed alphabet, in clear by design",
     "names": "names of events",
+    "recurrence": "a rule of a fixed alphabet, which nothing else fits",
     "Erase.reason": "a code of a fixed alphabet, in clear by design",
     "judge": "identity of a judge, or name of a model",
     "consumer": "the name of a part of the installation",

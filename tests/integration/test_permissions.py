@@ -26,6 +26,8 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "release": ("memory:review", {"memory_id": ID, "reason": "r"}),
     "pin": ("memory:write", {"memory_id": ID}),
     "verify": ("memory:write", {"memory_id": ID}),
+    "resolve": ("memory:write", {"memory_id": ID}),
+    "commitments": ("memory:read", {}),
     "search": ("memory:read", {"query": "q"}),
     "get": ("memory:read", {"memory_id": ID}),
     "get_many": ("memory:read", {"ids": [ID]}),

@@ -26,17 +26,19 @@ async def fill(world) -> list:
         await (world.commands.archive if n % 2 else world.commands.pin)(world.caller, {"memory_id": one})
     await world.commands.revise(world.caller, {"memory_id": ids[20], "content": "a successor"})
     await world.commands.refute(world.caller, {"memory_id": ids[21], "reason": "never"})
+    promise = {"memory_id": ids[22], "memory_type": "commitment", "content": "send number 22"}
+    await world.commands.revise(world.caller, promise)
     return ids
 
 
-@pytest.mark.parametrize("name", ["live_memory", "review_queue", "memory_history", "facts"])
+@pytest.mark.parametrize("name", ["live_memory", "review_queue", "memory_history", "facts", "commitments"])
 async def test_a_read_model_equals_its_rebuild_row_by_row(world, name):
     await fill(world)
     await world.catch_up()
     compared = await rebuilder(world, name).compare()
     assert compared.equal and compared.position == await world.engine.log.head()
     if name == "live_memory":
-        assert compared.differences[0].rows == 31
+        assert compared.differences[0].rows == 32
 
 
 async def test_a_comparison_finds_a_row_that_was_tampered_with(world, database_url):

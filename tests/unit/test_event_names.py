@@ -11,6 +11,8 @@ from lethelog.handlers.archive.contents import LEFT_OUT, is_archived
 SAMPLES = Path(__file__).parent / "event_samples"
 NAMES = (
     "archive.export_started", "archive.exported", "archive.import_started", "archive.imported",
+    "commitment.carried", "commitment.effect_undone", "commitment.opened", "commitment.scheduled",
+    "commitment.transitioned",
     "erasure.acknowledged", "erasure.incomplete", "erasure.performed", "erasure.previewed", "erasure.requested",
     "erasure.verified",
     "fact.asserted", "fact.effect_undone",

@@ -1,0 +1,1 @@
+"""Commitments: what was promised, by whom and until when, riding on memories."""
