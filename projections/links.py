@@ -10,7 +10,14 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from ..domain.events import MemoryMoved, MemoryRemembered, TenantBudgetReserved, VerdictRecorded
+from ..domain.events import (
+    MemoryMoved,
+    MemoryRemembered,
+    ProposalAccepted,
+    ProposalRejected,
+    TenantBudgetReserved,
+    VerdictRecorded,
+)
 from ..streams import payloads
 from ..streams.database import Connection, Database
 from ..streams.pages import read_rows
@@ -18,10 +25,19 @@ from .generations import HOME
 from .protection import protect
 
 PAGE = 2_000
-OWNER, SCOPE, LINE, SOURCE, USED, SHOWN = "owner", "scope", "line", "source", "used", "shown"
+OWNER, SCOPE, LINE, SOURCE, USED = "owner", "scope", "line", "source", "used"
+SHOWN, DECIDED = "shown", "decided"
 """What a row says of its memory: a person or project or scope it was ever filed under; another memory of its
-lineage; one it follows from; a run or session of it; a call to a judge elsewhere that its text was shown in."""
-_NAMES = (MemoryRemembered.NAME, MemoryMoved.NAME, VerdictRecorded.NAME, TenantBudgetReserved.NAME)
+lineage; one it follows from; a run or session of it; a call to a judge elsewhere that its text was shown in.
+Of `DECIDED` ``memory`` is a proposal about the memory, by whose decision a comment may have come."""
+_DECISIONS = (ProposalAccepted.NAME, ProposalRejected.NAME)
+_NAMES = (
+    MemoryRemembered.NAME,
+    MemoryMoved.NAME,
+    VerdictRecorded.NAME,
+    TenantBudgetReserved.NAME,
+    *_DECISIONS,
+)
 _LOCAL_JUDGES = ("stated", "none")
 _LOCK = 7_283_460_118
 _TABLES = (
@@ -120,6 +136,8 @@ def _links_of(tenant: UUID, name: str, stream: UUID, at: datetime, body: bytes) 
         return
     if name == TenantBudgetReserved.NAME:
         yield from _shown(tenant, clear.get("judge"), clear["call_id"], clear.get("shown", ()), at)
+    elif name in _DECISIONS:
+        yield Link(tenant, DECIDED, str(clear["memory_id"]), stream, at)
     elif name == VerdictRecorded.NAME:
         yield from _shown(tenant, clear["judge"], clear["call_id"], clear["seen"], at)
     else:

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 from uuid import UUID, uuid4
 
+from ..domain.errors import Erased
 from . import sealing
 from .database import Doors
+from .recollection import keep_erasures_out
 from .vault import Vault
 
 NameKind = Literal["tenant", "project", "user", "agent", "run", "session", "subject", "actor"]
@@ -56,19 +58,24 @@ class Directory:
         sealing_key = await self._vault.purpose_key(tenant, "directory-name")
         sealed = sealing.seal(sealing_key, name.encode(), tenant.bytes + fresh.bytes)
         digest = await self._digest(tenant, kind, name)
-        rows = await self._doors.rows(
-            tenant,
-            "with added as (insert into lethelog.directory (tenant, kind, digest, id, sealed) "
-            "values (%(tenant)s, %(kind)s, %(digest)s, %(id)s, %(sealed)s) "
-            "on conflict do nothing returning id) "
-            "select id from added union all select id from lethelog.directory "
-            "where tenant = %(tenant)s and kind = %(kind)s and digest = %(digest)s limit 1",
-            {"tenant": tenant, "kind": _space(kind), "digest": digest, "id": fresh, "sealed": sealed},
-        )
+        async with self._doors.tenant(tenant) as connection:
+            # An erasure of the tenant waits for this, or is over: then its key is gone, and no row is left behind.
+            await keep_erasures_out(connection)
+            cursor = await connection.execute(
+                "with added as (insert into lethelog.directory (tenant, kind, digest, id, sealed) "
+                "select %(tenant)s, %(kind)s, %(digest)s, %(id)s, %(sealed)s where exists (select "
+                "from lethelog_vault.tenant_keys where tenant = %(tenant)s and wrapped <> '') "
+                "on conflict do nothing returning id) "
+                "select id from added union all select id from lethelog.directory "
+                "where tenant = %(tenant)s and kind = %(kind)s and digest = %(digest)s limit 1",
+                {"tenant": tenant, "kind": _space(kind), "digest": digest, "id": fresh, "sealed": sealed},
+            )
+            rows = await cursor.fetchall()
         if not rows:
             # Another caller's insert committed after this statement's snapshot; it is visible now.
             found = await self.find(tenant, kind, name)
-            assert found is not None
+            if found is None:
+                raise Erased("the tenant was erased; nothing brings it back", tenant=tenant)
             return found
         [(one,)] = rows
         self._remember((tenant, _space(kind), name), one, turn)

@@ -87,8 +87,13 @@ async def hold_off(connection: Connection) -> int:
     the one of before.
     """
     # Two statements: the second one sees what was committed while the first one waited.
-    await connection.execute("select pg_advisory_xact_lock_shared(%s)", (_WRITING,))
+    await keep_erasures_out(connection)
     return await read_epoch(connection)
+
+
+async def keep_erasures_out(connection: Connection) -> None:
+    """Keep erasures from happening until this transaction ends; what is read next sees those of before."""
+    await connection.execute("select pg_advisory_xact_lock_shared(%s)", (_WRITING,))
 
 
 async def keep_out(connection: Connection) -> int:

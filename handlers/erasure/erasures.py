@@ -15,7 +15,6 @@ from ...domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from ...domain.fields import Id, Input, Name, Scope, parse
 from ...projections.erasing import Gone
 from ...streams.broker import BrokerSettings
-from ...streams.erasure_ledger import Entry
 from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, NewEvent, Unit
 from ...streams.payloads import Envelope, RecordedEvent
@@ -24,6 +23,7 @@ from ..access.caller import Caller
 from ..engine import Engine
 from .acknowledgments import late
 from .certificates import statement
+from .ledger_check import find_back
 from .places import Erasing
 from .saga import ERASURE, OPEN, Saga
 from .targets import LEFT_SHOWN, Asked
@@ -33,7 +33,6 @@ WHOLE_TENANT = (
     "this is everything there is of the tenant. Its key goes with it: nobody can read or write there again, and "
     "no backup brings it back"
 )
-_IDS_AT_ONCE = 10_000
 _LOG = logging.getLogger(__name__)
 
 
@@ -270,11 +269,15 @@ class Erasures:
         """
         if self._engine.erasure is None:
             return 0
+        entries = self._engine.erasure.ledger.read()
+        if not entries:
+            return 0
+        async with self._engine.database.connection() as connection:
+            back = await find_back(connection, entries)
         again = 0
-        for entry in self._engine.erasure.ledger.read():
-            if await self._came_back(entry):
-                _LOG.warning("an erasure of the ledger came back with a restored database; it is done again")
-                await self._saga.perform_again(entry)
+        for entry in back:
+            if await self._saga.perform_again(entry):
+                _LOG.warning("an erasure of the ledger came back with a restored database; it was done again")
                 again += 1
         return again
 
@@ -285,27 +288,6 @@ class Erasures:
             raise Conflict(
                 f"the {kind} of this preview was erased meanwhile; make a new preview", erasure_id=state.id
             )
-
-    async def _came_back(self, entry: Entry) -> bool:
-        async with self._engine.database.connection() as connection:
-            for start in range(0, max(1, len(entry.memories), len(entry.names)), _IDS_AT_ONCE):
-                cursor = await connection.execute(
-                    "select exists (select from lethelog_vault.data_keys where tenant = %(tenant)s "
-                    "and (%(everything)s or key_id = any(%(memories)s))) "
-                    "or exists (select from lethelog.directory where tenant = %(tenant)s "
-                    "and (%(everything)s or id = any(%(names)s))) "
-                    "or %(everything)s and exists (select from lethelog_vault.tenant_keys "
-                    "where tenant = %(tenant)s and wrapped <> '')",
-                    {
-                        "tenant": entry.tenant,
-                        "everything": entry.everything,
-                        "memories": list(entry.memories[start : start + _IDS_AT_ONCE]),
-                        "names": list(entry.names[start : start + _IDS_AT_ONCE]),
-                    },
-                )
-                if await cursor.fetchone() == (True,):
-                    return True
-        return False
 
     async def _asked(self, tenant: UUID, wanted: PreviewErasure, derived: e.Derived) -> Asked:
         if wanted.memory_id is not None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from ...projections.erasing import Gone, count_clear_texts, find_others, places_of
+from ...projections.generations import HOME
+from ...projections.links import DECIDED
 from ...streams.database import Connection
 from ...streams.log import Log
 from ...streams.recollection import listening, unseen
@@ -87,7 +89,7 @@ PLACES: tuple[Place, ...] = (
     ),
     Place(
         "command keys",
-        "lethelog.commands: keyed digests of what commands said",
+        "lethelog.commands: keyed digests of what commands said, decisions about them included",
         "emptied; the digest of the client's own key stays, so that a retry does not write the text again",
         "no digest of a command is there",
         "the keyed digest of the client's key",
@@ -251,7 +253,12 @@ _CLAIMS = (
     "tenant = %(tenant)s and kind not in ('erasure', 'open-erasure', 'erasing') "
     "and (%(everything)s or (kind <> 'refuted' or not %(blocked)s) and holder = any(%(memories)s))"
 )
-_COMMANDS = "tenant = %(tenant)s and hash <> '' and (%(everything)s or subject = any(%(memories)s))"
+_COMMANDS = (
+    "tenant = %(tenant)s and hash <> '' and (%(everything)s or subject = any(%(memories)s) or subject in "
+    f"(select memory from {HOME}.memory_links where tenant = %(tenant)s and kind = '{DECIDED}' "
+    "and about = any(%(texts)s)))"
+)
+"""A decision about a memory may hold a comment, which is sealed with it."""
 _TENANT_KEY = "%(everything)s and tenant = %(tenant)s and wrapped <> ''"
 _OTHERS = {
     "data keys": ("lethelog_vault.data_keys", _KEYS),

@@ -39,10 +39,11 @@ from ..engine import Engine
 from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
 from ..forgetting.open_proposals import release_slot
 from .certificates import statement
+from .ledger_check import find_back
 from .means import ErasureMeans
 from .performed import OutOfItsReach, ledger_entry, performed_events
 from .places import Blind, Erasing, Looking, places
-from .targets import Asked, Targets, find_beginnings, find_judges, find_left, find_targets
+from .targets import Asked, Targets, find_beginnings, find_decided, find_judges, find_left, find_targets
 
 ERASURE = "erasure"
 """Kind of the claim that each erasure holds for ever: it is what lists them."""
@@ -138,10 +139,34 @@ class Saga:
         finally:
             await duty.release()
 
-    async def perform_again(self, entry: Entry) -> None:
-        """Erase what a restored database brought back, as the ledger says."""
+    async def perform_again(self, entry: Entry) -> bool:
+        """Erase what a restored database brought back, as the ledger says.
+
+        False where nothing is there any more once nobody else can write: somebody who was still erasing it when
+        the ledger was read has finished, or another process was first.
+        """
         gone = Gone(entry.tenant, entry.memories, entry.everything)
-        recorded = await self._engine.log.read_stream(entry.tenant, entry.erasure)
+        await catch_up(self._engine.database, await self._engine.log.head())
+        done = False
+
+        async def destroy(connection: Connection) -> int:
+            nonlocal done
+            await self._take_locks(connection, entry.tenant)
+            if not await find_back(connection, [entry]):
+                raise _MovedOn
+            await catch_up_within(connection, await self._engine.log.head())
+            left = await find_left(connection, entry.tenant, entry.memories)
+            recorded = await self._engine.log.read_stream(entry.tenant, entry.erasure)
+            events = self._events_again(entry, recorded)
+            epoch = await self._destroy(connection, entry, gone, events, len(recorded), "ledger", left)
+            done = True
+            return epoch
+
+        await self._in_transaction(destroy)
+        return done
+
+    def _events_again(self, entry: Entry, recorded: Sequence[RecordedEvent]) -> list[e.Event]:
+        """What must stand before it is performed, where the restored log lacks it."""
         state = fold_stream(recorded, rules.evolve_erasure)
         events: list[e.Event] = []
         if state is None:
@@ -157,15 +182,7 @@ class Saga:
             events.append(
                 e.ErasureRequested(reason=entry.reason, re_entry="block" if entry.re_entry == "block" else "none")
             )
-        await catch_up(self._engine.database, await self._engine.log.head())
-
-        async def destroy(connection: Connection) -> int:
-            await self._take_locks(connection, entry.tenant)
-            await catch_up_within(connection, await self._engine.log.head())
-            left = await find_left(connection, entry.tenant, entry.memories)
-            return await self._destroy(connection, entry, gone, events, len(recorded), "ledger", left)
-
-        await self._in_transaction(destroy)
+        return events
 
     async def preview(self, tenant: UUID, asked: Asked) -> tuple[Targets, dict[str, int]]:
         """What an erasure would reach now, and how many entries of it each place holds."""
@@ -288,12 +305,14 @@ class Saga:
         """Clear copies, keys and names; returns the new epoch."""
         await erase_clear_texts(connection, self._engine.projections, gone)
         await self._checkpoint("after the clear copies")
+        # They have no keys and hold no claims, so of them only what was commanded goes.
+        decided = await find_decided(connection, gone.tenant, gone.memories)
         cursor = await connection.execute(
             "select epoch from lethelog.erase(%s, %s, %s::uuid[], %s::uuid[], %s, %s::bytea[], %s::uuid[])",
             (
                 entry.erasure,
                 entry.tenant,
-                list(entry.memories),
+                [*entry.memories, *decided],
                 list(entry.names),
                 entry.everything,
                 list(blocks),

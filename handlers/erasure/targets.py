@@ -12,8 +12,9 @@ from uuid import UUID
 
 from ...domain.events import Derived, ErasureKind, ProviderCall
 from ...projections.generations import HOME
-from ...projections.links import LINE, OWNER, SCOPE, SHOWN, SOURCE, USED
+from ...projections.links import DECIDED, LINE, OWNER, SCOPE, SHOWN, SOURCE, USED
 from ...streams.database import Connection
+from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
 
 LEFT_SHOWN = 100
 
@@ -88,6 +89,17 @@ async def find_judges(
         ProviderCall(provider=judge, operation="judging", calls=len(at), first_at=min(at), last_at=max(at))
         for judge, at in sorted(times.items())
     )
+
+
+async def find_decided(connection: Connection, tenant: UUID, memories: Collection[UUID]) -> set[UUID]:
+    """Proposals about these that were decided and are not open again: whose commands may hold a comment."""
+    cursor = await connection.execute(
+        f"select distinct l.memory from {HOME}.memory_links l where l.tenant = %s and l.kind = %s "
+        "and l.about = any(%s) and not exists (select from lethelog.claims c where c.tenant = l.tenant "
+        "and c.kind = %s and c.holder = l.memory)",
+        (tenant, DECIDED, _texts(memories), OPEN_PROPOSAL),
+    )
+    return {row[0] for row in await cursor.fetchall()}
 
 
 async def find_beginnings(connection: Connection, tenant: UUID, memories: Collection[UUID]) -> dict[UUID, int]:

@@ -3,10 +3,11 @@
 import asyncio
 from dataclasses import replace
 from types import SimpleNamespace
-from uuid import uuid4
+from uuid import UUID, uuid4
 
+import psycopg
 import pytest
-from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput, Misconfigured
+from lethelog.domain.errors import AccessDenied, Conflict, Erased, InvalidInput, Misconfigured
 from lethelog.handlers.access.caller import TOKEN_PERMISSIONS
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.erasure.ledger import LedgerKeeping
@@ -15,6 +16,7 @@ from lethelog.ops.cli.erasure_checks import check_erasures
 from lethelog.streams.signing import SigningKey
 from lethelog.streams.vault import DataKeys, Vault
 
+from .held import Held, waiting
 from .test_erasure import CANARY, clear_rows, erase
 
 
@@ -141,14 +143,14 @@ async def test_lines_that_were_cut_off_the_end_of_the_ledger_are_missed_by_docto
     assert "3 erasures were done" in (await said())[1]
 
 
-async def test_done_again_by_the_ledger_it_still_says_what_it_left(world, erasures):
+async def test_done_again_by_the_ledger_it_still_says_what_it_left(world, erasures, database_url):
     source = await world.remember(f"{CANARY} source")
     summary = await world.remember("what follows from it", derived_from=[source])
+    kept = data_key(database_url, source)
     done = await erase(world, erasures, memory_id=source, derived="list")
     assert done.left == (summary,)
-    saga = Saga(world.engine)
-    [entry] = world.engine.erasure.ledger.read()
-    await saga.perform_again(entry)
+    put_back(database_url, kept)
+    assert await erasures.hold_to_ledger() == 1
     done = await erasures.retry(world.caller, {"erasure_id": done.id})
     assert (done.phase, done.times_performed, done.left) == ("verified", 2, (summary,))
 
@@ -191,6 +193,134 @@ async def test_a_lost_or_shortened_ledger_is_completed_from_the_log_and_nothing_
     assert ledger.path.read_bytes() == damaged
     with pytest.raises(AccessDenied):
         await keeping.complete(replace(world.caller, permissions=TOKEN_PERMISSIONS))
+
+
+async def test_who_opens_while_an_erasure_is_done_does_not_do_it_again(world, erasures, database_url):
+    """The ledger names it before its keys go: whoever reads both in between waits, and looks again."""
+    memory = await world.remember(CANARY)
+    preview = await erasures.preview(world.caller, {"memory_id": memory})
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    async def stop(point: str) -> None:
+        if point == "before the commit":
+            reached.set()
+            await go_on.wait()
+
+    erasing = Erasures(world.engine, Saga(world.engine, checkpoint=stop))
+    arguments = {"erasure_id": preview.id, "reason": "asked_for"}
+    doing = asyncio.create_task(erasing.erase(world.caller, arguments))
+    await reached.wait()
+    assert data_key(database_url, memory) is not None, "nothing is committed yet"
+    [entry] = world.engine.erasure.ledger.read()
+    assert entry.erasure == preview.id
+    opening = [asyncio.create_task(Erasures(world.engine).hold_to_ledger()) for _ in range(2)]
+    with psycopg.connect(database_url, autocommit=True) as watcher:
+        while waiting(watcher) < 2:
+            await asyncio.sleep(0)
+    go_on.set()
+    done = await doing
+    assert await asyncio.gather(*opening) == [0, 0]
+    assert (done.phase, done.times_performed) == ("verified", 1)
+    shown = await erasures.show(world.caller, {"erasure_id": preview.id})
+    assert shown.times_performed == 1
+
+
+async def test_two_that_open_a_database_that_was_put_back_erase_it_again_once(world, erasures, database_url):
+    memory = await world.remember(CANARY)
+    kept = data_key(database_url, memory)
+    done = await erase(world, erasures, memory_id=memory)
+    put_back(database_url, kept)
+    held = Held(database_url)
+    opening = [asyncio.create_task(Erasures(world.engine).hold_to_ledger()) for _ in range(2)]
+    await held.is_waited_for()
+    held.release()
+    assert sorted(await asyncio.gather(*opening)) == [0, 1]
+    shown = await erasures.retry(world.caller, {"erasure_id": done.id})
+    assert (shown.phase, shown.times_performed) == ("verified", 2)
+
+
+async def test_a_name_that_is_registered_while_its_tenant_is_erased_leaves_no_row(world, erasures, monkeypatch):
+    caller = await world.another_caller()
+    await world.commands.remember(caller, {"content": CANARY, "topic": "t", "user_id": "ada"})
+    await world.catch_up()
+    directory = world.engine.directory
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    digest = directory._digest
+    seen = 0
+
+    async def held_digest(*arguments):
+        nonlocal seen
+        found = await digest(*arguments)
+        seen += 1
+        if seen == 2:  # the one for the row itself, after the look whether the name is there
+            asked.set()
+            await go_on.wait()
+        return found
+
+    monkeypatch.setattr(directory, "_digest", held_digest)
+    registering = asyncio.create_task(directory.register(caller.tenant, "user", "grace"))
+    await asyncio.wait_for(asked.wait(), 10)
+    monkeypatch.setattr(directory, "_digest", digest)
+    preview = await erasures.preview(caller, {"tenant": True})
+    done = await erasures.erase(caller, {"erasure_id": preview.id, "reason": "asked_for"})
+    assert done.verified
+    go_on.set()
+    with pytest.raises(Erased):
+        await registering
+    async with world.engine.database.connection() as connection:
+        cursor = await connection.execute(
+            "select count(*) from lethelog.directory where tenant = %s", (caller.tenant,)
+        )
+        assert await cursor.fetchone() == (0,)
+    assert await directory.register(world.caller.tenant, "user", "grace"), "of another tenant it goes in"
+
+
+@pytest.mark.parametrize("verb", ["accept", "reject"])
+async def test_what_a_reviewer_said_leaves_no_digest_of_the_command(world, erasures, verb):
+    from lethelog.handlers.erasure.rehearsal import Rehearsing
+
+    memory = await world.remember(CANARY)
+    other = await world.remember("Deploys go to Hetzner")
+    rehearsing = Rehearsing(world.engine)
+    for one in (memory, other):
+        await rehearsing._propose(world.caller, one, CANARY)
+    await world.catch_up()
+    page = await world.reviewing.list(world.caller, {})
+    for one in page.proposals:
+        arguments = {"proposal_id": one.id, "comment": f"{CANARY} again", "key": f"key {one.id}"}
+        await world.catch_up()
+        deciding = asyncio.create_task(getattr(world.reviewing, verb)(world.caller, arguments))
+        while not deciding.done():
+            await world.catch_up()
+        await deciding
+    assert await digests(world) >= {one.id for one in page.proposals}
+    gone = next(one.id for one in page.proposals if one.memory_id == memory)
+    done = await erase(world, erasures, memory_id=memory)
+    [checked] = [place for place in done.places if place.place == "command keys"]
+    assert checked.before > 0 and checked.control == "found_before"
+    assert gone not in await digests(world)
+    assert {one.id for one in page.proposals} - {gone} <= await digests(world)
+
+
+async def digests(world) -> set[UUID]:
+    """Subjects of which there is a digest of what a command said."""
+    async with world.engine.database.connection() as connection:
+        cursor = await connection.execute("select subject from lethelog.commands where hash <> ''")
+        return {row[0] for row in await cursor.fetchall()}
+
+
+def data_key(database_url: str, memory: UUID):
+    with psycopg.connect(database_url) as connection:
+        statement = "select tenant, key_id, wrapped from lethelog_vault.data_keys where key_id = %s"
+        return connection.execute(statement, (memory,)).fetchone()
+
+
+def put_back(database_url: str, row) -> None:
+    """As a database of before the erasure has it."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute(
+            "insert into lethelog_vault.data_keys (tenant, key_id, wrapped) values (%s, %s, %s)", row
+        )
 
 
 def unordered(entry):
