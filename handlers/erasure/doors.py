@@ -95,7 +95,7 @@ class AsyncErasureDoor:
 
     async def rehearse_erasure(self, step: Step = lambda _what: None) -> Rehearsal:
         """Make something synthetic, erase it, and say what was found where before and after."""
-        done = await Rehearsing(self.engine).rehearse(await self.caller(), step)
+        done = await Rehearsing(self.engine, self.broker).rehearse(await self.caller(), step)
         self.position = max(self.position, await self.engine.log.head())
         return done
 

@@ -1,7 +1,8 @@
 """Rehearsing an erasure on something synthetic: made, found, erased, and found nowhere (behaviour.md 4.5).
 
-It is a real erasure of a real memory, that nobody ever said: three versions, a fact, a summary that follows from
-them, a proposal with a quoted sentence, and all of it written out by a replay where the caller may do that.
+It is a real erasure of a real memory, that nobody ever said: three versions with their vectors, a fact, a summary
+that follows from them, a proposal with a quoted sentence, a message about it that a consumer parked, all of it
+exported, and written out by a replay, as far as the caller may do that.
 """
 
 import contextlib
@@ -12,7 +13,9 @@ from pydantic import Field
 
 from ...domain.errors import NotFound
 from ...domain.events import CheckedPlace, ProposalStaged
+from ...projections.generations import read_models
 from ...projections.progress import wait_for
+from ...streams.broker import BrokerSettings
 from ...streams.ids import new_id
 from ...streams.log import NewEvent, Unit
 from ...streams.payloads import Envelope
@@ -25,6 +28,7 @@ from ..operating.views import View
 from ..reading import Reading
 from .erasures import Erasures
 from .places import OUT_OF_REACH
+from .rehearsed_copies import RehearsedCopies
 
 VERSIONS = 3
 WAIT_SECONDS = 30.0
@@ -61,8 +65,9 @@ class Rehearsal(View):
 class Rehearsing:
     """Rehearses for one caller's tenant. Read models must be kept up to date meanwhile."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, broker: BrokerSettings | None = None) -> None:
         self._engine = engine
+        self._broker = broker
         self._commands = MemoryCommands(engine)
         self._reading = Reading(engine)
         self._erasures = Erasures(engine)
@@ -78,18 +83,26 @@ class Rehearsing:
         first = await self._make(caller, mark, scope)
         replay = f"rehearsal_{mark[:12]}"
         may_replay = "installation:admin" in caller.permissions
+        copies = RehearsedCopies(self._engine, self._broker, caller, mark[:12])
         try:
             if may_replay:
                 step("writing a replay")
                 await self._replaying.into(caller, {"name": replay, "to": await self._engine.log.head()})
+            step("exporting it, and parking a message about it")
+            await copies.make(first, scope)
             await self._settle()
+            vectors = await self._vectors(caller, scope)
             before = await self._search(caller, mark, scope)
+            copied = await copies.count()
             step("erasing it and looking into every place")
             preview = await self._erasures.preview(caller, {"memory_id": first, "derived": "cascade"})
             done = await self._erasures.erase(caller, {"erasure_id": preview.id, "reason": "rehearsal"})
             await self._settle()
             after = await self._search(caller, mark, scope)
+            brought_back = await copies.count()
+            vectors_left = await self._vectors(caller, scope)
         finally:
+            await copies.remove()
             if may_replay:
                 with contextlib.suppress(NotFound):
                     await self._replaying.drop(caller, replay)
@@ -97,7 +110,13 @@ class Rehearsing:
             name: RehearsedPlace(before=count, after=0, control="found_before")
             for name, count in preview.places.items()
         }
-        passed = done.verified and before > 0 and not after
+        counted = {**copied, "vectors": vectors}
+        left = {**brought_back, "vectors": vectors_left}
+        places |= {
+            name: RehearsedPlace(before=count, after=left[name], control="found_before")
+            for name, count in counted.items()
+        }
+        passed = done.verified and before > 0 and not after and all(counted.values()) and not any(left.values())
         return Rehearsal(
             status="passed" if passed else "failed",
             erasure_id=done.id,
@@ -105,8 +124,11 @@ class Rehearsing:
             found_before=before,
             found_after=after,
             places=places,
-            remaining=tuple(done.remaining),
-            not_rehearsed=() if may_replay else ("replays: this needs the permission installation:admin",),
+            remaining=(*done.remaining, *(name for name, count in left.items() if count)),
+            not_rehearsed=(
+                *copies.left_out,
+                *(() if may_replay else ("replays: this needs the permission installation:admin",)),
+            ),
         )
 
     async def _make(self, caller: Caller, mark: str, scope: str) -> UUID:
@@ -173,6 +195,14 @@ class Rehearsing:
         head = await self._engine.log.head()
         for projection in self._engine.projections:
             await wait_for(self._engine.database, projection.name, head, seconds=WAIT_SECONDS)
+
+    async def _vectors(self, caller: Caller, scope: str) -> int:
+        async with read_models(self._engine.database) as connection:
+            cursor = await connection.execute(
+                "select count(embedding) from live_memory where tenant = %s and scope = %s", (caller.tenant, scope)
+            )
+            [found] = await cursor.fetchone() or (0,)
+        return found
 
     async def _search(self, caller: Caller, mark: str, scope: str) -> int:
         found = await self._reading.search(caller, {"query": f"rehearsal {mark}", "scope": scope})

@@ -268,8 +268,8 @@ def ledger(
 def rehearse(context: typer.Context, json_only: Json = False) -> None:
     """Erase something synthetic and say what was found where, before and after. Exit 1 where anything is left.
 
-    A memory of three versions with a summary, a proposal and a replay is made in this tenant, under a scope of its
-    own, and erased; its skeleton stays on record.
+    A memory of three versions with vectors, a summary, a proposal, an export, a parked message and a replay is
+    made in this tenant, under a scope of its own, and erased; its skeleton stays on record.
     """
     session = Session.of(context, json_only)
     with session.reading() as opened, session.printer.waiting("rehearsing"):

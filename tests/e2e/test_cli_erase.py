@@ -160,6 +160,9 @@ def test_a_rehearsal_finds_something_everywhere_first_and_nothing_afterwards(cli
         "facts",
         "review_queue",
         "replays",
+        "export",
+        "parked message",
+        "vectors",
     )
     assert all(done["places"][place]["before"] > 0 and done["places"][place]["after"] == 0 for place in must)
     assert [one["phase"] for one in cli.json("erase", "list")["erasures"]] == ["verified"]
