@@ -161,8 +161,8 @@ class MemoryArchived(Event):
 
     reason: str | None = None
     proposal: UUID | None = None
-    rule: Literal["oldest_freshness"] | None = None
-    """The rule by which the tenant's policy evicted it at the cap of live memories."""
+    rule: Literal["expired", "oldest_freshness"] | None = None
+    """The rule by which it made room at the tenant's cap of live memories."""
 
 
 class MemoryRestored(Event):

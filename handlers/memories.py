@@ -50,7 +50,7 @@ from .commitments.riding import Commitments
 from .engine import Engine
 from .operating.views import Written
 from .present import present_memory
-from .tenancy.quotas import NOBODY_EVICTED, Evicted, Quotas, limits_of, refuse_unless_evicting
+from .tenancy.quotas import NOBODY_EVICTED, Evicted, Quotas, limits_of, refuse_unless_room_helps
 
 ATTEMPTS = 25
 """How often a command is decided anew after losing a race; more means something else is wrong."""
@@ -386,7 +386,7 @@ class MemoryCommands:
                     facts = tuple(one.stream for one in plan.events if one.event.NAME == "fact.asserted")
                     return written.model_copy(update={"evicted": evicted.ids, "fact_ids": facts})
                 case OverQuota():
-                    refuse_unless_evicting(tenant.policy, outcome)
+                    refuse_unless_room_helps(tenant.policy, outcome)
                     full = True
                 case Repeated() | KeyTaken():
                     return await self._answer_repeat(caller.tenant, outcome, command, key)

@@ -116,6 +116,7 @@ class AppendQueue:
     def __init__(self, database: Pool, *, function: str = "lethelog.append") -> None:
         self._database = database
         self._statement = call_statement(function).encode()
+        self._limited = call_statement(function, limits=LIMITS).encode()
         self._waiting: deque[_Waiting] = deque()
         self._wake = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
@@ -179,13 +180,6 @@ class AppendQueue:
         while self._waiting and len(batch) < UNITS_PER_CALL:
             waiting = self._waiting.popleft()
             touches = waiting.unit.touches()
-            if waiting.unit.limits is not None:
-                # What it adds is judged by what is there after it, so it has a call to itself.
-                if not batch and not held:
-                    return [waiting]
-                held.append(waiting)
-                touched.update(touches)
-                continue
             # A held one marks its keys too, so that a third does not overtake it.
             (batch if touched.isdisjoint(touches) else held).append(waiting)
             touched.update(touches)
@@ -237,12 +231,9 @@ class AppendQueue:
         if self._connection is None:
             self._connection = await self._database.connect()
         cursor = self._connection.cursor(binary=True)
-        arrays = unit_arrays([w.unit for w in batch])
-        limits = batch[0].unit.limits
-        if limits is None:
-            await cursor.execute(self._statement, arrays, prepare=True)
-        else:
-            await cursor.execute(_WITHIN_QUOTAS, [*limits, *arrays], prepare=True)
+        units = [w.unit for w in batch]
+        arrays, limits = unit_arrays(units), limit_arrays(units)
+        await cursor.execute(self._limited if limits else self._statement, [*arrays, *limits], prepare=True)
         for unit, outcome, position, at, detail, subject in await cursor.fetchall():
             number: int = unit
             waiting = batch[number - 1]
@@ -290,19 +281,13 @@ def _fail(batch: Sequence[_Waiting], error: Exception) -> None:
 
 
 _TYPES = "uuid bytea bytea uuid int uuid bigint text uuid bytea int text bytea uuid uuid int uuid bytea"
+LIMITS = ("bigint", "bigint")
 
 
-def call_statement(function: str = "lethelog.append") -> str:
-    """The statement that appends units; its parameters are `unit_arrays`."""
-    parameters = ", ".join(f"%b::{kind}[]" for kind in _TYPES.split())
+def call_statement(function: str = "lethelog.append", *, limits: Sequence[str] = ()) -> str:
+    """The statement that appends units. Its parameters are `unit_arrays`, and `limit_arrays` with `LIMITS`."""
+    parameters = ", ".join(f"%b::{kind}[]" for kind in (*_TYPES.split(), *limits))
     return f"select unit, outcome, pos, at, detail, subject from {function}({parameters})"
-
-
-_WITHIN_QUOTAS = (
-    call_statement("lethelog.append_within_quotas")
-    .replace("quotas(", "quotas(%s::bigint, %s::bigint, ", 1)
-    .encode()
-)
 
 
 def unit_arrays(units: Sequence[PreparedUnit]) -> list[PackedArray]:
@@ -333,6 +318,14 @@ def unit_arrays(units: Sequence[PreparedUnit]) -> list[PackedArray]:
         UuidArray(key[1]),
         ByteaArray(key[2]),
     ]
+
+
+def limit_arrays(units: Sequence[PreparedUnit]) -> list[PackedArray]:
+    """Quotas of units as the last arrays of ``lethelog.append``; nothing where no unit has one."""
+    limits = [unit.limits or (None, None) for unit in units]
+    if all(one == (None, None) for one in limits):
+        return []
+    return [BigintArray([most for most, _ in limits]), BigintArray([rate for _, rate in limits])]
 
 
 def _columns(rows: Sequence[tuple[Any, ...]], width: int) -> Sequence[Sequence[Any]]:

@@ -75,13 +75,13 @@ class IntArray(PackedArray):
 
 
 class BigintArray(PackedArray):
-    """``bigint[]``"""
+    """``bigint[]``; None is null."""
 
     __slots__ = ()
     element = 20
 
-    def __init__(self, values: Sequence[int]) -> None:
-        super().__init__(len(values), b"".join([_INT8(8, one) for one in values]))
+    def __init__(self, values: Sequence[int | None]) -> None:
+        super().__init__(len(values), b"".join([_NULL if one is None else _INT8(8, one) for one in values]))
 
 
 class _PackedDumper(Dumper):

@@ -99,7 +99,7 @@ class Unit:
     new_keys: frozenset[UUID] = frozenset()
     """Memories that come to be with this unit and need a data key."""
     limits: Limits | None = None
-    """Quotas it must keep to; it then has a commit to itself."""
+    """Quotas it must keep to."""
     fence: UUID | Unfenced | None = UNFENCED
     """What `Log.fence` said before anything was read that this unit rests on: it is refused if something of its
     tenant was erased since. Whoever writes what it read, or names somebody, needs it."""

@@ -1,4 +1,4 @@
-"""What a quota costs on append: a unit that is judged by one has a commit to itself, so callers share none."""
+"""What a quota costs on append, where each unit of a commit is judged beside those that stand before it."""
 
 import os
 from contextlib import AsyncExitStack

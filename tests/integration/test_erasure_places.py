@@ -31,7 +31,7 @@ EXEMPT = {
     "lethelog.relay": "a position",
     "lethelog.erasing": "a number",
     "lethelog.schema_version": "a number",
-    "lethelog.write_counts": "how many writes a minute held",
+    "lethelog.usage": "how many live memories there are and how many writes a minute held",
     "lethelog.webhook_deliveries": "opaque ids, names of events, words of ours, numbers and times",
     "lethelog.webhook_health": "opaque ids, words of ours, numbers and times",
     "lethelog_views.memory_links": "opaque ids, names of scopes, times, and judges and their calls",

@@ -84,7 +84,7 @@ def full(servers, template: str, embedder) -> Iterator[Full]:
     mine, other = asyncio.run(fill(url, embedder))
     with psycopg.connect(url, autocommit=True) as admin:
         for tenant in (mine, other):
-            admin.execute("insert into lethelog.write_counts values (%s, 1, 1)", (tenant,))
+            admin.execute("insert into lethelog.usage values (%s, 1, 1)", (tenant,))
             admin.execute(
                 "insert into lethelog.webhook_health (tenant, webhook) values (%s, %s)", (tenant, uuid4())
             )
