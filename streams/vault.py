@@ -293,11 +293,7 @@ class Vault:
     async def _make_tenant_key(self, tenant: UUID) -> list[WrappedTenantKey]:
         async with self._database.doors.tenant(tenant) as connection:
             master, wrapped = await self.wrap_tenant_key(connection, tenant, sealing.new_key())
-            await connection.execute(
-                "insert into lethelog_vault.tenant_keys (tenant, generation, master, wrapped) "
-                "values (%s, 1, %s, %s) on conflict do nothing",
-                (tenant, master, wrapped),
-            )
+            await connection.execute("select lethelog.first_tenant_key(%s, %s, %s)", (tenant, master, wrapped))
             rows = await (await connection.execute(_TENANT_KEYS, (tenant,))).fetchall()
         return [WrappedTenantKey(*row) for row in rows]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
@@ -68,6 +69,8 @@ class Caller:
     tenant: UUID
     actor: Actor
     permissions: frozenset[Permission] = ALL_PERMISSIONS
+    expires_at: datetime | None = None
+    """When the credential ends; None for one that does not, and for the operator."""
 
     def require(self, permission: Permission) -> None:
         """Raise `AccessDenied` unless the credential allows it."""

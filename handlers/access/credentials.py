@@ -68,7 +68,8 @@ class Credentials:
             self._known[seen] = (at, token, said.tenant)
         if token.status(self._engine.clock()) not in ("active", "rotated"):
             raise InvalidCredential("the token has expired; issue or rotate to a new one", token_id=token.id)
-        return Caller(tenant, Actor(token.actor_kind, token.actor), known_permissions(token.permissions))
+        permissions = known_permissions(token.permissions)
+        return Caller(tenant, Actor(token.actor_kind, token.actor), permissions, token.expires_at)
 
     async def _read(self, said: TokenText) -> Token:
         """The token as it stands, if this is its secret and it was not revoked."""

@@ -6,8 +6,11 @@ is not known is looked for again, seldom enough that strangers cannot make this 
 """
 
 import asyncio
+import contextlib
 import json
 import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +28,8 @@ from .jwt_settings import JwtSettings
 
 KEYS_LAST_SECONDS = 300.0
 """After this the keys are read again."""
+KEYS_HOLD_SECONDS = 3_600.0
+"""For how long they hold where they cannot be read again; a withdrawn key opens nothing after that."""
 READ_AGAIN_SECONDS = 10.0
 """How soon after a read an unknown key may lead to another."""
 FETCH_SECONDS = 5.0
@@ -55,18 +60,21 @@ class JwtVerifier:
         kind = self._kind(claims)
         permissions = known_permissions(_scopes(claims.get(chosen.scopes_claim)))
         ident = await self._engine.directory.register(tenant.id, "actor", actor)
-        return Caller(tenant.id, Actor(kind, ident), permissions)
+        ends = datetime.fromtimestamp(claims["exp"], UTC)
+        return Caller(tenant.id, Actor(kind, ident), permissions, ends)
 
     async def _verified(self, credential: str) -> dict[str, Any]:
         try:
             header = jwt.get_unverified_header(credential)
         except jwt.InvalidTokenError:
             raise InvalidCredential("the credential is neither a token of Lethelog nor a JWT") from None
-        if header.get("alg") not in self._settings.algorithms:
+        algorithm = header.get("alg")
+        if algorithm not in self._settings.algorithms:
             raise InvalidCredential("the token is signed by an algorithm that is not taken here")
-        key = await self._keys.find(header.get("kid"))
+        published = await self._keys.find(header.get("kid"))
+        key = published and published.key_for(algorithm)
         if key is None:
-            raise InvalidCredential("the token is signed with a key that the issuer does not publish")
+            raise InvalidCredential("the token is signed with a key that the issuer does not publish for that")
         try:
             return jwt.decode(
                 credential,
@@ -90,29 +98,51 @@ class JwtVerifier:
         return kind
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedKey:
+    """A public key of an issuer, as it stands in the key set."""
+
+    key: jwt.PyJWK
+    data: dict[str, Any]
+
+    def key_for(self, algorithm: str) -> jwt.PyJWK | None:
+        """The key for this algorithm: the one that it names, or any of its own kind where it names none."""
+        if self.key.algorithm_name == algorithm:
+            return self.key
+        # Of all kinds only RSA goes with several algorithms.
+        free = "alg" not in self.data and self.key.key_type == "RSA" and algorithm[:2] in ("RS", "PS")
+        return jwt.PyJWK(self.data, algorithm) if free else None
+
+
 class KeySet:
-    """The public keys of an issuer."""
+    """The public keys of an issuer; they hold for `KEYS_HOLD_SECONDS` while it does not answer."""
 
     def __init__(self, where: str) -> None:
         self._where = where
-        self._keys: dict[str | None, jwt.PyJWK] = {}
+        self._keys: dict[str | None, PublishedKey] = {}
         self._read_at = self._tried_at = float("-inf")
         self._reading = asyncio.Lock()
 
-    async def find(self, kid: object) -> jwt.PyJWK | None:
-        """The key of this id; the only one there is for a token that names none."""
-        if self._reading.locked() and (known := self._named(kid)):
+    async def find(self, kid: object) -> PublishedKey | None:
+        """The key of this id; the only one there is for a token that names none.
+
+        Raises `Unavailable` where the keys were not read for so long that one may have been withdrawn.
+        """
+        if self._reading.locked() and self._hold() and (known := self._named(kid)):
             return known
         async with self._reading:
             now = time.monotonic()
             wanted = now - self._read_at >= KEYS_LAST_SECONDS or self._named(kid) is None
             if wanted and now - self._tried_at >= READ_AGAIN_SECONDS:
                 await self._read()
-            if not self._keys:
+            if not self._keys or not self._hold():
                 raise Unavailable("the keys of the JWT issuer cannot be read; see LETHELOG_JWT_JWKS")
             return self._named(kid)
 
-    def _named(self, kid: object) -> jwt.PyJWK | None:
+    def _hold(self) -> bool:
+        return time.monotonic() - self._read_at < KEYS_HOLD_SECONDS
+
+    def _named(self, kid: object) -> PublishedKey | None:
         if kid is None:
             return next(iter(self._keys.values())) if len(self._keys) == 1 else None
         return self._keys.get(kid) if isinstance(kid, str) else None
@@ -123,10 +153,12 @@ class KeySet:
         try:
             async with asyncio.timeout(FETCH_SECONDS):
                 text = await (self._fetched() if "://" in self._where else asyncio.to_thread(self._of_file))
-            keys = jwt.PyJWKSet.from_dict(json.loads(text)).keys
+            keys = _key_set(json.loads(text))
         except (OSError, ValueError, TypeError, AttributeError, httpx2.HTTPError, jwt.PyJWTError):
             return
-        self._keys = {one.key_id: one for one in keys if one.key_type != "oct" and one.public_key_use != "enc"}
+        self._keys = {
+            one.key.key_id: one for one in keys if one.key.key_type != "oct" and one.key.public_key_use != "enc"
+        }
         self._read_at = self._tried_at
 
     async def _fetched(self) -> str:
@@ -139,6 +171,19 @@ class KeySet:
 
     def _of_file(self) -> str:
         return Path(self._where).expanduser().read_text()
+
+
+def _key_set(document: Any) -> list[PublishedKey]:
+    """The keys that can be used; others are passed over. Raises `PyJWKSetError` where that is none."""
+    found: list[PublishedKey] = []
+    for data in document.get("keys", ()):
+        if not isinstance(data, dict):
+            continue
+        with contextlib.suppress(jwt.PyJWTError):
+            found.append(PublishedKey(jwt.PyJWK(cast("dict[str, Any]", data)), cast("dict[str, Any]", data)))
+    if not found:
+        raise jwt.PyJWKSetError("no key that can be used")
+    return found
 
 
 class _Tenant(Input):

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +35,7 @@ class IssueToken(Input):
     """Who will act with it: ``person:NAME``, ``agent:NAME`` or ``importer:NAME``."""
     permissions: tuple[Permission, ...] = DEFAULT_PERMISSIONS
     expires_at: Instant | None = None
+    """None: it does not expire, or ends with the token that issues it."""
 
 
 class TokenQuery(Input):
@@ -65,14 +66,14 @@ class Tokens:
         self._engine = engine
 
     async def issue(self, caller: Caller, arguments: Mapping[str, Any]) -> IssuedToken:
-        """A token for an actor of this tenant; it allows no more than its issuer may do, nor trusts it further.
+        """A token for an actor of this tenant; it allows no more than its issuer may do, nor for longer.
 
         Raises `InvalidInput`, `AccessDenied`.
         """
         caller.require("tenant:admin")
         command = parse(IssueToken, arguments)
         kind, name = actor_of(command.actor)
-        self._check_end(command.expires_at)
+        expires_at = self._end(caller, command.expires_at)
         self._check_grant(caller, kind, command.permissions)
         actor = await self._engine.directory.register(caller.tenant, "actor", name)
         said = TokenText(caller.tenant, new_id(), secrets.token_bytes(SECRET_BYTES))
@@ -81,7 +82,7 @@ class Tokens:
             actor=actor,
             permissions=tuple(sorted(set(command.permissions))),
             digest=digest_of(said.secret),
-            expires_at=command.expires_at,
+            expires_at=expires_at,
         )
         unit = await self._unit(caller, said.token, [NewEvent(said.token, 1, issued)], fresh=said.token)
         if not isinstance(await self._engine.log.append(unit), Appended):
@@ -112,7 +113,7 @@ class Tokens:
         """A successor with the same actor and permissions; the old one is valid for the grace period still."""
         caller.require("tenant:admin")
         command = parse(RotateToken, arguments)
-        self._check_end(command.expires_at)
+        expires_at = self._end(caller, command.expires_at)
         said = TokenText(caller.tenant, new_id(), secrets.token_bytes(SECRET_BYTES))
         for _ in range(ATTEMPTS):
             state = await self._load(caller.tenant, command.token_id)
@@ -122,7 +123,7 @@ class Tokens:
                 self._engine.clock(),
                 successor=said.token,
                 digest=digest_of(said.secret),
-                expires_at=command.expires_at,
+                expires_at=expires_at,
                 grace=timedelta(seconds=command.grace_seconds),
             )
             events = [NewEvent(said.token, 1, issued), NewEvent(state.id, state.version + 1, rotated)]
@@ -184,9 +185,18 @@ class Tokens:
             for one in states
         ]
 
-    def _check_end(self, expires_at: Any) -> None:
-        if expires_at is not None and expires_at <= self._engine.clock():
+    def _end(self, caller: Caller, wanted: datetime | None) -> datetime | None:
+        """When a token of this caller ends: as wanted, and with the caller's own credential at the latest."""
+        if wanted is not None and wanted <= self._engine.clock():
             raise InvalidInput("expires_at", "is past already", "Give a later instant, or none")
+        if wanted is None or caller.expires_at is None:
+            return wanted or caller.expires_at
+        if wanted > caller.expires_at:
+            raise AccessDenied(
+                "a token cannot outlive the credential that issues it; give an earlier expires_at, or none",
+                expires_at=caller.expires_at.isoformat(),
+            )
+        return wanted
 
     def _check_grant(self, caller: Caller, kind: NamedKind, permissions: Any) -> None:
         if not caller.may_name(kind):

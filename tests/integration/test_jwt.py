@@ -147,6 +147,27 @@ async def test_every_attack_is_refused_and_makes_nothing(world, acme, credential
     assert await world.engine.directory.find(acme.id, "actor", "ada") is None
 
 
+async def test_a_key_that_names_no_algorithm_goes_with_those_of_its_kind_and_one_that_does_with_that_alone(
+    world, acme, tmp_path: Path
+):
+    file = tmp_path / "jwks.json"
+    named = {**jwk(OTHER_KEY, "named"), "alg": "RS256"}
+    file.write_text(json.dumps({"keys": [*PUBLISHED, named, {"kty": "LSD", "kid": "odd"}, "no key"]}))
+    chosen = settings_for(file, jwt_algorithms="RS256,RS512,PS384,ES256,ES384")
+    credentials = Credentials(world.engine, JwtVerifier(world.engine, chosen))
+    for algorithm in ("RS256", "RS512", "PS384"):
+        assert (await credentials.caller(signed(algorithm=algorithm))).tenant == acme.id
+    await credentials.caller(signed(OTHER_KEY, "named"))
+    for wrong in (
+        signed(OTHER_KEY, "named", "RS512"),
+        signed(algorithm="RS384"),
+        signed(kid="two", algorithm="RS512"),
+        jwt.encode(claims(), ec.generate_private_key(ec.SECP384R1()), "ES384", headers={"kid": "two"}),
+    ):
+        with pytest.raises(InvalidCredential):
+            await credentials.caller(wrong)
+
+
 async def test_scopes_that_are_missing_or_malformed_allow_nothing(credentials):
     for scope in (None, 7, {"memory:read": True}, ["nonsense", 7], ""):
         assert (await credentials.caller(signed(scope=scope))).permissions == frozenset()
@@ -233,7 +254,7 @@ async def test_a_key_that_the_issuer_adds_is_found_and_strangers_do_not_make_it_
         await credentials.caller(signed())
 
 
-async def test_while_the_issuer_does_not_answer_known_keys_go_on(
+async def test_while_the_issuer_does_not_answer_known_keys_go_on_for_an_hour_and_no_longer(
     world, acme, issuer: Published, monkeypatch: pytest.MonkeyPatch
 ):
     now = [1_000.0]
@@ -245,10 +266,18 @@ async def test_while_the_issuer_does_not_answer_known_keys_go_on(
     issuer.status = 200
     now[0] += verifier_module.READ_AGAIN_SECONDS
     await credentials.caller(signed())
-    issuer.status = 500
+    read_at, issuer.status = now[0], 500
     now[0] += verifier_module.KEYS_LAST_SECONDS
     await credentials.caller(signed())
     assert issuer.asked == 3
+    now[0] = read_at + verifier_module.KEYS_HOLD_SECONDS - 1
+    await credentials.caller(signed())
+    now[0] += 1
+    with pytest.raises(Unavailable, match="LETHELOG_JWT_JWKS"):
+        await credentials.caller(signed())
+    issuer.status = 200
+    now[0] += verifier_module.READ_AGAIN_SECONDS
+    await credentials.caller(signed())
 
 
 async def test_while_the_issuer_does_not_answer_strangers_do_not_make_it_asked(

@@ -26,7 +26,16 @@ from lethelog.projections.neighbours import refresh
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.projections.replay import Replayer
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
-from lethelog.streams.database import APPENDER, BACKUP, DOOR, FUNCTIONS, WORKER, Database, session_options
+from lethelog.streams.database import (
+    APPENDER,
+    BACKUP,
+    DOOR,
+    FUNCTIONS,
+    WORKER,
+    Database,
+    session_options,
+    tenant_statement,
+)
 from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor, Envelope
@@ -309,12 +318,41 @@ async def test_a_door_cannot_write_what_is_anothers_and_read_models_not_at_all(f
     assert inserted >= 15
     # The control: what a door may write it may write for its own tenant.
     fresh = uuid4()
+    named = "insert into lethelog.directory (tenant, kind, digest, id, sealed) values (%s, 'user', 'd', %s, 's')"
     with as_door.transaction():
-        as_door.execute("select set_config('lethelog.tenant', %s, true)", (str(fresh),))
-        as_door.execute("insert into lethelog_vault.tenant_keys (tenant, wrapped) values (%s, 'w')", (fresh,))
+        as_door.execute(tenant_statement(fresh).encode())
+        as_door.execute(named, (fresh, uuid4()))
     with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"), as_door.transaction():
-        as_door.execute("select set_config('lethelog.tenant', %s, true)", (str(fresh),))
-        as_door.execute("insert into lethelog_vault.tenant_keys (tenant, wrapped) values (%s, 'w')", (uuid4(),))
+        as_door.execute(tenant_statement(fresh).encode())
+        as_door.execute(named, (uuid4(), uuid4()))
+
+
+async def test_a_door_gives_a_tenant_its_first_key_and_never_another(full, as_door, as_admin):
+    def keys(tenant: UUID) -> list[tuple]:
+        statement = "select generation, wrapped from lethelog_vault.tenant_keys where tenant = %s"
+        return as_admin.execute(statement, (tenant,)).fetchall()
+
+    def made(given_for: UUID, tenant: UUID, wrapped: bytes = b"junk") -> None:
+        with as_door.transaction():
+            as_door.execute(tenant_statement(given_for).encode())
+            as_door.execute("select lethelog.first_tenant_key(%s, %s, %s)", (tenant, b"m", wrapped))
+
+    before = keys(full.mine)
+    made(full.mine, full.mine)
+    assert keys(full.mine) == before, "it has one, whatever its generation"
+    fresh = uuid4()
+    for given_for in (full.mine, uuid4()):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            made(given_for, fresh)
+    made(fresh, fresh, b"")
+    assert keys(fresh) == [], "an empty key is what an erased tenant leaves"
+    for values in ("(tenant, generation, wrapped) values (%s, 99, 'x')", "(tenant, wrapped) values (%s, 'x')"):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), as_door.transaction():
+            as_door.execute(tenant_statement(fresh).encode())
+            as_door.execute(f"insert into lethelog_vault.tenant_keys {values}".encode(), (fresh,))
+    made(fresh, fresh)
+    assert keys(fresh) == [(1, b"junk")]
+    as_admin.execute("delete from lethelog_vault.tenant_keys where tenant = %s", (fresh,))
 
 
 async def test_the_owner_of_the_log_sees_no_rows_and_the_role_for_backups_all(full, as_admin):

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -122,7 +123,9 @@ async def test_after_a_rotation_both_work_until_the_grace_is_over(
 ):
     old = await tokens.issue(world.caller, {"actor": "agent:planner", "permissions": ["memory:read"]})
     new = await tokens.rotate(world.caller, {"token_id": old.token.id, "grace_seconds": 60})
-    assert (await credentials.caller(old.text)) == (await credentials.caller(new.text))
+    both = [await credentials.caller(one.text) for one in (old, new)]
+    assert replace(both[0], expires_at=None) == both[1]
+    assert both[0].expires_at == world.clock.now + timedelta(seconds=60)
     assert (await tokens.show(world.caller, {"token_id": old.token.id})).successor == new.token.id
     world.clock.forward(seconds=60)
     with pytest.raises(InvalidCredential, match="expired"):
@@ -143,6 +146,32 @@ async def test_nobody_gives_more_than_they_have_and_no_token_reaches_other_tenan
     with pytest.raises(AccessDenied):
         await tokens.rotate(admin, {"token_id": strong.token.id})
     assert await world.engine.log.head() == head + 1
+
+
+async def test_no_token_outlives_the_one_that_issues_it(world, tokens, credentials):
+    ends = world.clock.now + timedelta(days=10)
+    admin = {"permissions": ["memory:read", "memory:write", "tenant:admin"], "expires_at": ends.isoformat()}
+    issued = await tokens.issue(world.caller, {"actor": "person:ada", **admin})
+    caller = await credentials.caller(issued.text)
+    assert (await tokens.issue(caller, {"actor": "person:bo"})).token.expires_at == ends, "none given: its own end"
+    sooner = (ends - timedelta(days=1)).isoformat()
+    assert (await tokens.issue(caller, {"actor": "person:bo", "expires_at": sooner})).token.expires_at < ends
+    later = (ends + timedelta(seconds=1)).isoformat()
+    endless = await tokens.issue(world.caller, {"actor": "person:bo"})
+    assert endless.token.expires_at is None, "whoever holds the data directory may"
+    for refused in (
+        tokens.issue(caller, {"actor": "person:bo", "expires_at": later}),
+        tokens.rotate(caller, {"token_id": issued.token.id, "expires_at": later}),
+    ):
+        with pytest.raises(AccessDenied, match="outlive"):
+            await refused
+    assert (await tokens.rotate(caller, {"token_id": endless.token.id})).token.expires_at == ends
+    assert (
+        await tokens.rotate(caller, {"token_id": issued.token.id, "grace_seconds": 60})
+    ).token.expires_at == ends
+    shortened = await Credentials(world.engine).caller(issued.text)
+    with pytest.raises(AccessDenied):
+        await tokens.issue(shortened, {"actor": "person:bo", "expires_at": sooner})
 
 
 async def test_an_agent_that_administers_lets_no_person_in(world, tokens, credentials):
