@@ -76,7 +76,7 @@ class ForgettingPolicy(BaseModel):
     residues: tuple[Residue, ...] | None = None
     """Where copies remain that an erasure has to answer for."""
     rehearsed_on: date | None = None
-    """When an erasure was last rehearsed."""
+    """When an erasure was last rehearsed with success; the rehearsal says so itself."""
 
     def unanswered(self) -> dict[Answer, tuple[str, ...]]:
         """The fields that are still to be stated, by the answer they belong to."""

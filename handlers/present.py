@@ -9,6 +9,9 @@ from ..projections.rows import MemoryRow
 from .engine import Engine
 from .operating.views import MemoryView
 
+NAMED = ("project", "project_before", "user", "agent", "run", "session", "subject", "approver")
+"""Fields of events that hold an opaque id in the place of an outside name."""
+
 
 async def present_memory(
     engine: Engine, tenant: UUID, memory: Memory, position: int, *, now: datetime | None = None

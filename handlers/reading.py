@@ -26,7 +26,7 @@ from .as_of import Timed, echoed, in_words, look_from
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
 from .operating.views import History, HistoryEntry, MemoryPage, MemoryView, SearchHit, SearchResult
-from .present import present_rows
+from .present import NAMED, present_rows
 
 StatusChoice = Literal[
     "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
@@ -183,10 +183,11 @@ class Reading:
             rows = await cursor.fetchall()
         if not rows:
             await self.refuse_missing(caller.tenant, [query.memory_id], as_of, MemoryHistory.name)
-        names = await self._engine.directory.names(caller.tenant, {row[5] for row in rows})
+        named = [_named(row[10]) for row in rows]
+        names = await self._engine.directory.names(caller.tenant, {row[5] for row in rows}.union(*named))
         entries: list[HistoryEntry] = []
         said: str | None = None
-        for row in rows:
+        for row, ids in zip(rows, named, strict=True):
             detail = dict(row[10])
             own = row[1].startswith("memory.")
             new = detail.pop("new", None) if own else None
@@ -205,6 +206,7 @@ class Reading:
                     old=said if own else None,
                     new=(new or said) if own else None,
                     detail=detail,
+                    names={str(one): names[one] for one in ids if one in names},
                 )
             )
             if own:
@@ -288,6 +290,11 @@ _THEN = {
 def _check_text(field: str, text: str) -> None:
     if "\x00" in text:
         raise InvalidInput(field, "holds a NUL character; remove it")
+
+
+def _named(detail: Mapping[str, Any]) -> set[UUID]:
+    """The opaque ids in what a history keeps of an event that stand for outside names."""
+    return {UUID(said) for field in NAMED if isinstance(said := detail.get(field), str)}
 
 
 def _actor(kind: str, name: str | None) -> str:

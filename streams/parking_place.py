@@ -31,6 +31,9 @@ from .stored_messages import delete_message, next_message
 from .unhandled import BEHIND, TASK_ID
 
 Line = tuple[str, str] | None
+DropReason = Literal["handled", "obsolete", "broken", "other"]
+"""Why a message is dropped: what it asked for was done otherwise, is no longer wanted, or cannot be done. A fixed
+list, since it stays on the broker in clear, where no erasure reaches it."""
 PAGE_LIMIT = 500
 """Parked messages a list gives at most at a time."""
 _HEADER_ROOM = 1_024
@@ -202,14 +205,11 @@ class ParkingPlace:
         failed = {one.line for one in found if one.error != BEHIND}
         return [one for one in found if one.line not in failed]
 
-    async def drop(self, number: int, reason: str) -> ParkedMessage:
+    async def drop(self, number: int, reason: DropReason, ticket: int | None = None) -> ParkedMessage:
         """Take one message out for good; its consumer never handles it, and who looks for it finds why.
 
-        ``reason`` is a code or a ticket, since it stays on the broker in clear.
-        Raises `InvalidInput`, `NotFound` or `Unavailable`.
+        ``ticket`` is the number of what explains it elsewhere. Raises `NotFound` or `Unavailable`.
         """
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.#-]{0,63}", reason):
-            raise InvalidInput("reason", "must be a code or ticket of 1 to 64 of A-Z, a-z, 0-9, _ . # and -")
         with translated():
             try:
                 message = await self._js.get_msg(self._stream, seq=number)
@@ -218,7 +218,8 @@ class ParkingPlace:
         found = ParkedMessage.read(message)
         if (message.subject or "") != self._settings.parked_subject(found.consumer):
             raise NotFound(f"no message {number} is parked", id=number)
-        record = {**found.as_dict(), "reason": reason, "dropped_at": datetime.now(UTC).isoformat()}
+        why = {"reason": reason, "ticket": ticket, "dropped_at": datetime.now(UTC).isoformat()}
+        record = {**found.as_dict(), **why}
         with translated():
             await self._js.publish(
                 self._settings.dropped_subject(found.consumer),

@@ -74,7 +74,10 @@ class Rehearsing:
         self._replaying = Replaying(engine)
 
     async def rehearse(self, caller: Caller, step: Step = lambda _what: None) -> Rehearsal:
-        """Do all of it. Raises what its steps raise; what it has made by then is erased all the same."""
+        """Do all of it, and say in the policy that it passed.
+
+        Raises what its steps raise; what it has made by then is erased all the same.
+        """
         caller.require("memory:erase")
         caller.require("memory:write")
         mark = uuid4().hex
@@ -117,6 +120,9 @@ class Rehearsing:
             for name, count in counted.items()
         }
         passed = done.verified and before > 0 and not after and all(counted.values()) and not any(left.values())
+        if passed:
+            today = self._engine.clock().date()
+            await self._engine.tenants.set_policy(caller.tenant, {"rehearsed_on": today}, caller.actor)
         return Rehearsal(
             status="passed" if passed else "failed",
             erasure_id=done.id,

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, Unpack
 from ...projections.copy_parking import Failing
 from ...projections.rebuild import Comparison, Rebuilt, Report, silent
 from ...streams.audit import Checkpoint, Verification
+from ...streams.parking_place import DropReason
 from ...streams.rotation import Rotated
 from ..arguments import AnyId, AnyInstant, DroppedFields, ParkedFields
 from ..keys import RotatedKeys
@@ -75,9 +76,15 @@ class BlockingInstallation(ABC):
             self._door.retry_parked(consumer=consumer, read_model=read_model, sequence=sequence, report=report)
         )
 
-    def drop_parked(self, id: str, *, reason: str) -> ParkedView:  # noqa: A002 - as the list names it
+    def drop_parked(
+        self,
+        id: str,  # noqa: A002 - as the list names it
+        *,
+        reason: DropReason,
+        ticket: int | None = None,
+    ) -> ParkedView:
         """See `AsyncMemory.drop_parked`."""
-        return self.run(self._door.drop_parked(id, reason=reason))
+        return self.run(self._door.drop_parked(id, reason=reason, ticket=ticket))
 
     def verify_log(
         self, *, from_position: int = 1, checkpoint: AnyCheckpoint | None = None, report: Report = silent

@@ -18,11 +18,10 @@ from ...streams.sealing import UnusableKey
 from ..access.caller import Caller
 from ..engine import Engine
 from ..moments import moment_of
+from ..present import NAMED
 from .views import EventPage, EventView
 
 PAGE = 200
-_NAMED = ("project", "project_before", "user", "agent", "run", "session", "subject")
-"""Fields of events that hold an opaque id in the place of an outside name."""
 
 
 class _Chosen(Input):
@@ -136,7 +135,7 @@ def _selection(caller: Caller, query: _Chosen) -> Selection:
 
 def _named(recorded: RecordedEvent) -> set[UUID]:
     """The opaque ids in an event's fields that stand for outside names."""
-    return {one for field in _NAMED if isinstance(one := getattr(recorded.event, field, None), UUID)}
+    return {one for field in NAMED if isinstance(one := getattr(recorded.event, field, None), UUID)}
 
 
 def _view(recorded: RecordedEvent, names: Mapping[UUID, str]) -> EventView:

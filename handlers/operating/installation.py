@@ -11,6 +11,7 @@ from ...projections.projection import Projection
 from ...projections.rebuild import Comparison, Rebuilder, Rebuilt, Report, silent
 from ...streams.audit import Checkpoint, Verification
 from ...streams.broker import BrokerSettings
+from ...streams.parking_place import DropReason
 from ...streams.rotation import Rotated
 from ..access.caller import Caller
 from ..access.credentials import Credential
@@ -99,9 +100,15 @@ class AsyncInstallation:
         arguments = {"consumer": consumer, "read_model": read_model, "sequence": sequence}
         return await self._parked.retry(await self.caller(), arguments, report)
 
-    async def drop_parked(self, id: str, *, reason: str) -> ParkedView:  # noqa: A002 - as the list names it
-        """Take a parked message out for good. ``reason`` is a code or a ticket; it is kept in clear."""
-        return await self._parked.drop(await self.caller(), {"id": id, "reason": reason})
+    async def drop_parked(
+        self,
+        id: str,  # noqa: A002 - as the list names it
+        *,
+        reason: DropReason,
+        ticket: int | None = None,
+    ) -> ParkedView:
+        """Take a parked message out for good. ``reason`` is a code and ``ticket`` a number; both stay in clear."""
+        return await self._parked.drop(await self.caller(), {"id": id, "reason": reason, "ticket": ticket})
 
     async def verify_log(
         self, *, from_position: int = 1, checkpoint: AnyCheckpoint | None = None, report: Report = silent

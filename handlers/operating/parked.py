@@ -14,7 +14,7 @@ from ...projections.parked import list_parked
 from ...projections.parked_retry import ParkedEvents
 from ...projections.rebuild import Report
 from ...streams.broker import BrokerSettings, close, connect
-from ...streams.parking_place import PAGE_LIMIT, ParkingPlace
+from ...streams.parking_place import PAGE_LIMIT, DropReason, ParkingPlace
 from ..access.caller import Caller
 from ..engine import Engine
 from .views import ParkedLeft, ParkedPage, ParkedView, Retried
@@ -55,10 +55,11 @@ class RetryQuery(_Places):
 
 
 class DropCommand(Input):
-    """Which message to take out for good, and why: a code or a ticket, kept in clear."""
+    """Which message to take out for good, and why: a code, and the number of a ticket, both kept in clear."""
 
     id: _Text
-    reason: _Text
+    reason: DropReason
+    ticket: int | None = Field(default=None, ge=1, le=10**12, strict=True)
 
 
 class Parked:
@@ -153,8 +154,9 @@ class Parked:
             )
         number = _number(command.id, "id")
         async with self._place() as place:
-            found = await place.drop(number, command.reason)
-        return ParkedView.model_validate({**found.as_dict(), **_named(number), "reason": command.reason})
+            found = await place.drop(number, command.reason, command.ticket)
+        why = command.model_dump(include={"reason", "ticket"})
+        return ParkedView.model_validate({**found.as_dict(), **_named(number), **why})
 
     async def _send(self, query: RetryQuery, report: Report) -> tuple[int, tuple[ParkedLeft, ...]]:
         sequence = None if query.sequence is None else str(query.sequence)

@@ -159,6 +159,8 @@ class HistoryEntry(View):
     old: str | None = None
     new: str | None = None
     detail: dict[str, Any] = {}
+    names: Mapping[str, str] = {}
+    """Outside names of the opaque ids in ``detail`` (project, approver, …), by id; erased ones are absent."""
 
 
 class History(View):
@@ -330,7 +332,9 @@ class ParkedView(View):
     failures: int
     parked_at: datetime | None = None
     reason: str | None = None
-    """Why it was dropped."""
+    """Why it was dropped: a code."""
+    ticket: int | None = None
+    """Where that is explained."""
     dropped_at: datetime | None = None
 
 

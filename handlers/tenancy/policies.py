@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from ...domain.errors import InvalidInput
 from ...domain.fields import Input, Name, parse
 from ...domain.growth import NOTHING_FORGETS, Growth, project
 from ...domain.policy import OWNERS, ForgettingPolicy
@@ -110,7 +111,12 @@ def named_owners(changes: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def with_owners_hidden(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes with placeholders for people, to be checked before anything is made."""
+    """The changes with placeholders for people, to be checked before anything is made.
+
+    Raises `InvalidInput`, also for what nobody states since it is on record by itself.
+    """
+    if changes.get("rehearsed_on") is not None:
+        raise InvalidInput("rehearsed_on", "comes from the last rehearsal", "Run: lethelog erase rehearse")
     return {**changes, **{field: name and UUID(int=0) for field, name in named_owners(changes).items()}}
 
 

@@ -44,8 +44,9 @@ def _skeleton(name: str) -> str:
 
 
 def _prototype(character: str) -> str:
+    # Whether, and which, separator stands there is what is overlooked first.
     if character == "." or unicodedata.category(character) in ("Pd", "Pc", "Zs"):
-        return "-"
+        return ""
     return _prototypes().get(character, character)
 
 

@@ -63,7 +63,7 @@ def export(
     """
     session = Session.of(context, json_only)
     chosen = fields(memory_types=types, scope=scope, project=project, user_id=user, subject=subject)
-    with session.open() as memory, session.printer.progress("exporting") as report:
+    with session.open() as memory, session.printer.progress("exporting", left="no file was written") as report:
         written = finishing(
             memory,
             memory.asyncio.export_archive(
@@ -96,7 +96,10 @@ def import_(
     What was erased here stays erased.
     """
     session = Session.of(context, json_only)
-    with session.open() as memory, session.printer.progress("importing") as report:
+    left = (
+        "nothing was tried in earnest" if dry_run else "what came in stays: the same command goes on with the rest"
+    )
+    with session.open() as memory, session.printer.progress("importing", left=left) as report:
         if source is None:
             work = memory.asyncio.import_archive(file, dry_run=dry_run, report=report)
             _show_import(session, finishing(memory, work))

@@ -50,7 +50,8 @@ def verify(
 ) -> None:
     """Recompute the hash chain over every stored byte. Exit 1 where something does not fit, and say where."""
     session = Session.of(context, json_only)
-    with session.installation() as memory, session.printer.progress("verifying") as report:
+    left = "so far nothing was found that does not fit; --from-position goes on there"
+    with session.installation() as memory, session.printer.progress("verifying", left=left) as report:
         found = memory.verify_log(from_position=from_position, checkpoint=checkpoint, report=report)
     printer = session.printer
     if printer.json_only:

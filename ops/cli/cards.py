@@ -198,9 +198,14 @@ def history_lines(found: "History") -> Iterator[RenderableType]:
         yield head
         if entry.new is not None and entry.new != entry.old:
             yield Text("         ").append_text(safe(one_line(entry.new)))
-        details = _details(entry.detail)
+        details = _details(_by_name(entry.detail, entry.names))
         if details:
             yield Text("         ").append_text(safe(details, "dim"))
+
+
+def _by_name(fields: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Fields of an event with outside names in the place of opaque ids, as far as they are known."""
+    return {field: names.get(str(said), said) for field, said in fields.items()}
 
 
 def event_lines(event: "EventView") -> Iterator[RenderableType]:
@@ -218,7 +223,7 @@ def event_lines(event: "EventView") -> Iterator[RenderableType]:
     else:
         if event.data.get("content"):
             yield Text("         ").append_text(safe(one_line(event.data["content"])))
-        details = _details({name: event.names.get(str(said), said) for name, said in event.data.items()})
+        details = _details(_by_name(event.data, event.names))
         if details:
             yield Text("         ").append_text(safe(details, "dim"))
 

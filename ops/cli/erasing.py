@@ -73,7 +73,7 @@ def preview(
 ) -> None:
     """Say what an erasure would reach. Nothing is erased; the id it prints is what `erase perform` takes."""
     session = Session.of(context, json_only)
-    with session.open() as opened, session.printer.waiting("looking"):
+    with session.open() as opened, session.printer.waiting("looking", left="nothing was erased"):
         what: Any = fields(memory_id=memory, subject=subject, project=project, scope=scope, derived=derived)
         if whole_tenant:
             what["tenant"] = True
@@ -114,7 +114,8 @@ def perform(
     Said again, it erases nothing more and shows how it stands.
     """
     session = Session.of(context, json_only)
-    with session.open() as opened, session.printer.waiting("erasing"):
+    left = f"once it has begun, a worker goes on with it; see how it stands: lethelog erase show {erasure}"
+    with session.open() as opened, session.printer.waiting("erasing", left=left):
         done = opened.erase(erasure, reason=reason, re_entry=re_entry)
     _answer(session, done, certificate, overwrite=overwrite)
     if done.verified and certificate is None:
@@ -161,7 +162,8 @@ def show(
 def retry(context: typer.Context, erasure: ErasureId, json_only: Json = False) -> None:
     """Look again, at once, at an erasure that is not verified yet. Exit 1 while a place is not clean."""
     session = Session.of(context, json_only)
-    with session.open() as opened, session.printer.waiting("looking again"):
+    left = f"a worker goes on with it; see how it stands: lethelog erase show {erasure}"
+    with session.open() as opened, session.printer.waiting("looking again", left=left):
         done = opened.retry_erasure(erasure)
     _answer(session, done, None, overwrite=False)
 
@@ -272,7 +274,8 @@ def rehearse(context: typer.Context, json_only: Json = False) -> None:
     made in this tenant, under a scope of its own, and erased; its skeleton stays on record.
     """
     session = Session.of(context, json_only)
-    with session.reading() as opened, session.printer.waiting("rehearsing"):
+    left = "what it made may be left, in a scope that begins with rehearsal-: lethelog erase preview --scope"
+    with session.reading() as opened, session.printer.waiting("rehearsing", left=left):
         done = opened.rehearse_erasure()
     passed = done.status == "passed"
     session.printer.answer(

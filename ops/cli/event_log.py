@@ -137,7 +137,7 @@ def export(
 def _export(session: Session, memory: "Memory", query: dict[str, Any], out: TextIO) -> tuple[int, int]:
     """(how many events, up to which position)."""
     written = 0
-    with session.printer.progress("exporting") as report:
+    with session.printer.progress("exporting", left="no file was written") as report:
         while True:
             page = memory.events(limit=_PAGE, **query)
             for event in page.events:

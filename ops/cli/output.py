@@ -98,21 +98,43 @@ class Printer:
 
     def note(self, text: str) -> None:
         """A remark beside the answer; nothing with ``--json``."""
-        if not self.json_only:
+        if text and not self.json_only:
             self.err.print(safe(text), soft_wrap=True)
 
     @contextlib.contextmanager
-    def waiting(self, text: str) -> Generator[None]:
-        """Say what is waited for, while the block runs, to whoever watches."""
-        if self.watched:
-            with self.err.status(text):
+    def waiting(self, text: str, *, left: str = "") -> Generator[None]:
+        """Say what is waited for, while the block runs, to whoever watches; and what Ctrl-C leaves (``left``)."""
+        with contextlib.ExitStack() as stack:
+            if self.watched:
+                stack.enter_context(self.err.status(text))
+            try:
                 yield
-        else:
-            yield
+            except KeyboardInterrupt:
+                self.note(left)
+                raise
 
     @contextlib.contextmanager
-    def progress(self, text: str) -> "Generator[Callable[[int, int], None]]":
-        """A bar for whoever watches, its speed and the time that is left; called with (done, of)."""
+    def progress(self, text: str, *, left: str) -> "Generator[Callable[[int, int], None]]":
+        """A bar for whoever watches, its speed and the time that is left; called with (done, of).
+
+        On Ctrl-C it says how far it came, and ``left``: what is there of it and how to go on.
+        """
+        came = (0, 0)
+        with self._bar(text) as show:
+
+            def report(done: int, of: int) -> None:
+                nonlocal came
+                came = (done, of)
+                show(done, of)
+
+            try:
+                yield report
+            except KeyboardInterrupt:
+                self.note(f"{text}: stopped at {came[0]} of {came[1] or '?'}; {left}")
+                raise
+
+    @contextlib.contextmanager
+    def _bar(self, text: str) -> "Generator[Callable[[int, int], None]]":
         if not self.watched:
             yield _report_nothing
             return

@@ -1,7 +1,7 @@
 """What was set aside after failing again and again: seen, tried again in order, or dropped with a reason."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
@@ -14,6 +14,8 @@ from .session import Json, Session, fields
 if TYPE_CHECKING:
     from ...handlers.operating.views import ParkedView
 
+DropReason = Literal["handled", "obsolete", "broken", "other"]
+"""As in `streams.parking_place`, whose import costs what ``--help`` should not; a test holds the two together."""
 Consumer = Annotated[str | None, typer.Option("--consumer", metavar="NAME", help="Only this consumer's.")]
 ReadModel = Annotated[str | None, typer.Option("--read-model", metavar="NAME", help="Only this read model's.")]
 _COLUMNS = ("id", "where", "consumer", "position", "sequence", "error", "failures", "parked_at")
@@ -38,7 +40,7 @@ def register(app: typer.Typer) -> None:
         "lethelog parked retry --consumer pass-verdicts",
         f"lethelog parked retry --read-model live_memory --sequence {ID}",
     )
-    add(group, drop, "lethelog parked drop message-17 --reason ticket-4711")
+    add(group, drop, "lethelog parked drop message-17 --reason obsolete --ticket 4711")
     app.add_typer(group, name="parked", rich_help_panel="Run")
 
 
@@ -59,7 +61,7 @@ def list_parked(
     query = fields(consumer=consumer, read_model=read_model, limit=limit, cursor=cursor)
     with session.installation() as memory:
         page = memory.dropped(**query) if dropped else memory.parked(**query)
-    columns = (*_COLUMNS, "reason", "dropped_at") if dropped else _COLUMNS
+    columns = (*_COLUMNS, "reason", "ticket", "dropped_at") if dropped else _COLUMNS
     session.printer.answer(
         {"parked": [one.model_dump(mode="json") for one in page.parked], "next": page.next_cursor},
         _table(page.parked, columns) if page.parked else "nothing",
@@ -84,7 +86,8 @@ def retry(
     """
     session = Session.of(context, json_only)
     printer = session.printer
-    with session.installation() as memory, printer.progress("trying again") as report:
+    left = "what was tried stays so: the same command goes on with the rest"
+    with session.installation() as memory, printer.progress("trying again", left=left) as report:
         done = memory.retry_parked(consumer=consumer, read_model=read_model, sequence=sequence, report=report)
     if printer.json_only:
         printer.document(done)
@@ -100,18 +103,20 @@ def retry(
 def drop(
     context: typer.Context,
     which: Annotated[str, typer.Argument(metavar="ID", help="As the list shows it.", show_default=False)],
-    reason: Annotated[
-        str, typer.Option("--reason", metavar="CODE", help="A code or ticket, kept in clear.", show_default=False)
-    ],
+    reason: Annotated[DropReason, typer.Option("--reason", help="Why, as a code.", show_default=False)],
+    ticket: Annotated[
+        int | None, typer.Option("--ticket", metavar="NUMBER", help="Where that is explained.", min=1)
+    ] = None,
     json_only: Json = False,
 ) -> None:
     """Take one message out for good: its consumer never handles it.
 
-    What waits behind it stays parked until it is tried again.
+    What waits behind it stays parked until it is tried again. Code and number stay in clear, where no erasure
+    reaches them, so there is no room for words.
     """
     session = Session.of(context, json_only)
     with session.installation() as memory:
-        found = memory.drop_parked(which, reason=reason)
+        found = memory.drop_parked(which, reason=reason, ticket=ticket)
     session.printer.answer(
         {"dropped": found.model_dump(mode="json")}, Text.assemble(Text("dropped", "green"), f" {found.id}")
     )

@@ -96,7 +96,7 @@ def _list(session: Session, memory: "Memory") -> None:
 def _to_file(session: Session, memory: "Memory", to: str, file: Path, *, overwrite: bool) -> None:
     written = 0
     with (
-        session.printer.progress("replaying") as report,
+        session.printer.progress("replaying", left="no file was written") as report,
         writing(file, overwrite=overwrite, note=session.printer.note) as out,
     ):
         for view in memory.replay(to, report=report):
@@ -111,7 +111,7 @@ def _to_file(session: Session, memory: "Memory", to: str, file: Path, *, overwri
 
 
 def _to_schema(session: Session, memory: "Memory", to: str, name: str) -> None:
-    with session.printer.progress("replaying") as report:
+    with session.printer.progress("replaying", left="no schema was left") as report:
         made = finishing(memory, memory.asyncio.replay_into(name, to, report=report))
     session.printer.answer(
         made, Text.assemble(("written", "green"), f" schema {made.schema_name} as of position {made.position}")

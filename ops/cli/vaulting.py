@@ -77,7 +77,7 @@ def rotate_tenant(
         raise InvalidInput("made_before", "goes with --all only", "Leave it out, or add --all")
     with session.open() as memory:
         if every:
-            with session.printer.progress("replacing keys of tenants") as report:
+            with session.printer.progress("replacing keys of tenants", left=_KEPT) as report:
                 all_of_them = memory.rotate_tenant_keys(made_before=made_before, report=report)
             session.printer.answer(
                 all_of_them._asdict(),
@@ -85,12 +85,15 @@ def rotate_tenant(
                 f"{all_of_them.data_keys} data keys are wrapped anew",
             )
             return
-        with session.printer.progress("wrapping data keys") as report:
+        with session.printer.progress("wrapping data keys", left=_KEPT) as report:
             done = memory.rotate_tenant_key(report)
         session.printer.answer(
             {**done._asdict(), "tenant": str(done.tenant)},
             f"the tenant's key is its {done.generation}. now; {done.data_keys} data keys wrapped anew",
         )
+
+
+_KEPT = "what is wrapped anew stays so: the same command goes on with the rest"
 
 
 def rewrap(context: typer.Context, json_only: Json = False) -> None:
@@ -136,7 +139,7 @@ def retire(context: typer.Context, json_only: Json = False) -> None:
 
 
 def _rewrap(session: Session, memory: "Memory") -> None:
-    with session.printer.progress("wrapping keys") as report:
+    with session.printer.progress("wrapping keys", left=_KEPT) as report:
         memory.run(memory.asyncio.engine.vault.rewrap_tenant_keys(report))
     _show(session, memory)
 

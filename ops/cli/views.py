@@ -75,12 +75,9 @@ def _rebuild(session: Session, memory: "Memory", names: tuple[str, ...], failing
     printer = session.printer
     done: dict[str, Rebuilt] = {}
     for one in names:
-        with session.printer.progress(f"rebuilding {one}") as report:
-            try:
-                done[one] = finishing(memory, memory.asyncio.rebuild(one, report, failing=failing))
-            except KeyboardInterrupt:
-                printer.note(f"what was built of {one} is kept: lethelog rebuild {one} goes on, --cancel drops it")
-                raise
+        left = f"what was built of {one} is kept: lethelog rebuild {one} goes on, --cancel drops it"
+        with session.printer.progress(f"rebuilding {one}", left=left) as report:
+            done[one] = finishing(memory, memory.asyncio.rebuild(one, report, failing=failing))
     if printer.json_only:
         rebuilt = [
             {
@@ -113,7 +110,7 @@ def compare(context: typer.Context, name: Compared = "all", json_only: Json = Fa
     found: list[Comparison] = []
     with session.reading(*names) as memory:
         for one in names:
-            with session.printer.progress(f"comparing {one}") as report:
+            with session.printer.progress(f"comparing {one}", left="nothing was changed") as report:
                 found.append(finishing(memory, memory.asyncio.compare(one, report)))
     equal = all(one.equal for one in found)
     printer = session.printer

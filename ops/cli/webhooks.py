@@ -207,7 +207,8 @@ def replay(
     if webhook_id is None or from_position is None or delivery is not None:
         raise typer.BadParameter("give either the ID of a webhook and --from, or --delivery")
     queued, position, upto = 0, from_position, from_position
-    with session.open() as memory, session.printer.progress("queueing") as report:
+    left = "what was queued is sent: queue the rest from there on"
+    with session.open() as memory, session.printer.progress("queueing", left=left) as report:
         head = memory.run(memory.asyncio.engine.log.head())
         while True:
             page = memory.webhooks.replay(webhook_id, position)

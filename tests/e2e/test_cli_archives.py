@@ -83,6 +83,7 @@ def test_ctrl_c_leaves_no_file(cli, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("lethelog.handlers.archive.exporting.Exports.finish", interrupted)
-        assert cli("export", str(tmp_path / "a.jsonl")).status == 130
+        ran = cli("export", str(tmp_path / "a.jsonl"))
+    assert ran.status == 130 and "stopped at" in ran.err and "no file was written" in ran.err
     assert list(tmp_path.iterdir()) == []
     assert json.loads(cli("export", str(tmp_path / "a.jsonl"), "--json").out)["memories"] == 1

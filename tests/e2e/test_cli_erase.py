@@ -151,6 +151,10 @@ def test_a_rehearsal_finds_something_everywhere_first_and_nothing_afterwards(cli
     done = cli.json("erase", "rehearse")
     assert (done["status"], done["found_after"], done["remaining"], done["memories"]) == ("passed", 0, [], 4)
     assert done["found_before"] > 0 and done["not_rehearsed"] == []
+    report = cli.json("policy", "report")
+    assert report["policy"]["rehearsed_on"] is not None and "erasure_rehearsal" not in report["unanswered"]
+    by_hand = cli("policy", "set", "rehearsed_on=2026-01-01", "--json")
+    assert (by_hand.status, by_hand.error["field"]) == (2, "rehearsed_on")
     must = (
         "data keys",
         "sealed events",

@@ -71,10 +71,10 @@ def test_parked_messages_are_listed_tried_again_and_dropped_and_status_and_docto
     readable = cli("parked", "list").out + cli("status").out + cli("doctor").out
     assert "3 of listener" in readable and TEXT not in readable
 
-    dropped = cli.json("parked", "drop", last["id"], "--reason", "ticket-12")["dropped"]
-    assert (dropped["position"], dropped["reason"]) == (third, "ticket-12")
+    dropped = cli.json("parked", "drop", last["id"], "--reason", "obsolete", "--ticket", "12")["dropped"]
+    assert (dropped["position"], dropped["reason"], dropped["ticket"]) == (third, "obsolete", 12)
     [record] = cli.json("parked", "list", "--dropped")["parked"]
-    assert (record["position"], record["reason"]) == (third, "ticket-12")
+    assert (record["position"], record["reason"], record["ticket"]) == (third, "obsolete", 12)
     assert cli.json("parked", "retry", "--sequence", shown[0]["sequence"]) == {"sent": 1, "applied": 0, "left": []}
     assert cli.json("parked", "retry", "--consumer", "listener") == {"sent": 1, "applied": 0, "left": []}
     assert asyncio.run(consume(folder, False, 2)) == [first, second]
@@ -85,7 +85,7 @@ def test_parked_messages_are_listed_tried_again_and_dropped_and_status_and_docto
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
-        (("drop", "seventeen", "--reason", "x"), "id"),
+        (("drop", "seventeen", "--reason", "other"), "id"),
         (("drop", "message-1", "--reason", "because Ada said so"), "reason"),
         (("list", "--after", "x"), "cursor"),
         (("list", "--after", "live_memory-1", "--dropped"), "cursor"),
@@ -94,7 +94,7 @@ def test_parked_messages_are_listed_tried_again_and_dropped_and_status_and_docto
         (("list", "--read-model", "elsewhere"), "read_model"),
         (("retry", "--read-model", "live_memory", "--consumer", "listener"), "read_model"),
         (("retry", "--read-model", "live_memory", "--sequence", "x"), "sequence"),
-        (("drop", "live_memory-1", "--reason", "x"), "id"),
+        (("drop", "live_memory-1", "--reason", "other"), "id"),
     ],
 )
 def test_bad_input_names_its_field(folder: Path, arguments: tuple[str, ...], field: str):
@@ -108,7 +108,7 @@ def test_nothing_parked_under_a_name_is_not_found(folder: Path):
         ("retry", "--consumer", "nobody"),
         ("retry", "--sequence", unknown),
         ("retry", "--read-model", "live_memory", "--sequence", unknown),
-        ("drop", "message-999", "--reason", "x"),
+        ("drop", "message-999", "--reason", "other"),
     ):
         ran = Cli(folder)("parked", *arguments, "--json")
         assert (ran.status, ran.error["code"]) == (2, "not_found")

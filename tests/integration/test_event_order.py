@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from lethelog.domain import events as e
-from lethelog.domain.errors import InvalidInput, NotFound, Unavailable
+from lethelog.domain.errors import NotFound, Unavailable
 from lethelog.streams import unhandled
 from lethelog.streams.consumers import Consumers
 from lethelog.streams.handling import Park, RetryLater, RetryPolicy
@@ -503,14 +503,13 @@ async def test_a_dropped_event_is_never_handled_and_what_waited_behind_it_may_be
     stuck, handler = uuid4(), Handler()
     consumers = await park_some(broker, stories, handler, stuck, 3)
     page, _ = await place.page(limit=1)
-    with pytest.raises(InvalidInput, match="reason"):
-        await place.drop(page[0].id, "because Ada said so")
-    assert (await place.drop(page[0].id, "ticket-12")).position == stories.positions[stuck][0]
+    assert (await place.drop(page[0].id, "obsolete", 12)).position == stories.positions[stuck][0]
     for gone in (page[0].id, 4):
         with pytest.raises(NotFound):
-            await place.drop(gone, "ticket-12")
+            await place.drop(gone, "obsolete")
     [record], _ = await place.dropped(consumer="view")
-    assert (record["position"], record["reason"]) == (stories.positions[stuck][0], "ticket-12")
+    shown = record["position"], record["reason"], record["ticket"]
+    assert shown == (stories.positions[stuck][0], "obsolete", 12)
     [state] = await consumers.states()
     assert state.parked == 2
     await place.retry()

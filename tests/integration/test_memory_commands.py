@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
+import psycopg
 import pytest
 from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput, KeyReused, NotFound, WrongKind
 from lethelog.handlers.access.caller import Caller
@@ -462,3 +463,20 @@ async def test_a_caller_without_the_permission_is_refused(world):
         await world.commands.remember(
             writer, {"topic": "t", "content": "c", "occurred_at": "2020-01-01T00:00:00Z"}
         )
+
+
+async def test_a_history_names_projects_as_they_are_called_and_not_once_their_names_are_erased(world):
+    memory = await world.remember("v1", project="A")
+    await world.commands.move(world.caller, {"memory_id": memory, "project": "B"})
+    await world.catch_up()
+
+    async def moved():
+        return (await world.reading.history(world.caller, {"memory_id": memory})).entries[-1]
+
+    entry = await moved()
+    project = entry.detail["project"]
+    assert entry.event == "memory.moved" and entry.names[project] == "B" and "A" in entry.names.values()
+    with psycopg.connect(world.database_url, autocommit=True) as connection:
+        connection.execute("delete from lethelog.directory where id = %s", (project,))
+    world.engine.vault.recollection.forget()
+    assert project not in (await moved()).names and (await moved()).detail["project"] == project

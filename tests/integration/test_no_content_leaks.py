@@ -40,14 +40,19 @@ from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.facts import Facts
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
+from lethelog.handlers.operating.parked import Parked
+from lethelog.handlers.operating.views import ParkedPage
 from lethelog.handlers.tenancy.policies import Policies
 from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.handlers.webhooks.webhooks import Webhooks
 from lethelog.ops.local import open_caller
 from lethelog.ops.settings import Settings
 from lethelog.projections.progress import wait_for
+from lethelog.streams.consumers import Consumers
 from lethelog.streams.directory import INSTALLATION
+from lethelog.streams.handling import RetryPolicy
 from lethelog.streams.payloads import Actor
+from lethelog.streams.subscriptions import EventSubscription
 from nats.aio.msg import Msg
 
 from .broker_fixtures import eventually
@@ -112,6 +117,7 @@ class Said:
     proposals: list[UUID] = field(default_factory=list)
     facts_known_at: int = 0
     errors: list[LethelogError] = field(default_factory=list)
+    parked: ParkedPage | None = None
 
 
 async def live(world, broker, said: Said) -> None:
@@ -211,6 +217,31 @@ async def a_pass(world, broker, said: Said) -> None:
             await wait_for(world.engine.database, name, head)
         async with asyncio.timeout(20):
             await workers._relay.reached(head)
+    await gave_up(world, broker, said)
+
+
+async def gave_up(world, broker, said: Said) -> None:
+    """A consumer that fails with what it read in its error, so that events are really parked; one is dropped."""
+    failed: list[str] = []
+
+    async def fails(event) -> None:
+        failed.append(repr(event.event))
+        raise ValueError(failed[-1])
+
+    policy = RetryPolicy(max_deliveries=1, delays=(0.05,), ack_wait=5)
+    consumers = Consumers(broker, world.engine.log.decode)
+    await consumers.open(
+        [EventSubscription("gave-up", ("memory.remembered", "memory.archived"), fails, policy=policy)]
+    )
+    words = {f"{one} content" for one in ("remember", "revise", "import", "follow", "accepted", "rejected")}
+    await eventually(lambda: words <= said.canaries.in_text(" ".join(failed)), "the consumer reads the words")
+    await eventually(
+        lambda: consumers.rule.outcomes["gave-up", "parked"] >= len(words), "they are parked, and what follows"
+    )
+    await consumers.close()
+    parked, operator = Parked(world.engine, broker), replace(world.caller, permissions=ALL_PERMISSIONS)
+    said.parked = await parked.list(operator, {"consumer": "gave-up"})
+    await parked.drop(operator, {"id": said.parked.parked[-1].id, "reason": "other", "ticket": 4711})
 
 
 async def refused(world, said: Said) -> None:
@@ -343,6 +374,8 @@ async def test_every_word_of_a_person_is_in_clear_in_the_read_models_and_nowhere
     async with overheard(broker) as heard:
         await live(world, broker, said)
         assert len({message.subject for message in heard}) > 10
+        waiting = {message.subject for message in heard if b"ValueError" in message.data}
+        assert broker.parked_subject("gave-up") in waiting and broker.dropped_subject("gave-up") in waiting
     assert len(canaries.given) > 80
     assert {what for names in GIVEN.values() for what in names.values()} <= set(canaries.given)
 
@@ -371,6 +404,7 @@ async def test_every_word_of_a_person_is_in_clear_in_the_read_models_and_nowhere
     } <= in_views
     in_broker = {m.subject: found for m in heard if (found := canaries.in_bytes(whole(m)))}
     assert in_broker == {}
+    assert said.parked is not None and canaries.in_text(repr(said.parked)) == set()
     in_files = {
         str(path): found for path in broker_files(servers) if (found := canaries.in_bytes(path.read_bytes()))
     }
@@ -510,7 +544,6 @@ NOT_OF_A_PERSON = {
     "cursor": "made by the door that takes it",
     "ReplayIntoQuery.name": "part of a schema's name, of a fixed alphabet",
     "DropCommand.id": "made by the list of parked messages",
-    "DropCommand.reason": "a code or a ticket; what it is given for says that it stays in clear",
 }
 """Texts that hold nothing a person wrote, and why."""
 

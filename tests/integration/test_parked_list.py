@@ -70,14 +70,15 @@ async def test_pages_go_from_what_read_models_parked_to_what_consumers_did_and_m
 
 async def test_a_dropped_message_is_listed_with_its_reason_and_no_longer_parked(door):
     [message] = (await door.parked(consumer="listener")).parked
-    dropped = await door.drop_parked(message.id, reason="ticket-12")
-    assert (dropped.id, dropped.reason) == (message.id, "ticket-12")
+    dropped = await door.drop_parked(message.id, reason="obsolete", ticket=12)
+    assert (dropped.id, dropped.reason, dropped.ticket) == (message.id, "obsolete", 12)
     assert await listed(door) == ["live_memory", "review_queue", "webhook"]
     [record] = (await door.dropped()).parked
-    assert (record.id, record.reason, record.consumer) == (message.id, "ticket-12", "listener")
+    assert (record.id, record.reason, record.ticket) == (message.id, "obsolete", 12)
+    assert record.consumer == "listener"
     assert record.dropped_at is not None
     with pytest.raises(NotFound):
-        await door.drop_parked(message.id, reason="ticket-12")
+        await door.drop_parked(message.id, reason="obsolete", ticket=12)
 
 
 async def test_one_read_models_events_are_tried_again_and_anothers_stay(door):

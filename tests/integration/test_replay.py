@@ -264,7 +264,7 @@ async def test_what_concerns_all_tenants_is_for_whoever_administers_the_installa
 
     assert await as_of(replaying, without, head) == {"deploys": "active"}
     with pytest.raises(AccessDenied, match="installation:admin"):
-        await AsyncMemory(world.engine, without, passes, broker=broker).drop_parked("message-1", reason="x")
+        await AsyncMemory(world.engine, without, passes, broker=broker).drop_parked("message-1", reason="other")
     for refused in of_the_installation(without):
         with pytest.raises(AccessDenied, match="installation:admin"):
             await refused()

@@ -22,6 +22,11 @@ from lethelog.handlers.tenancy.tenant_names import look_alike
         ("acme-corp", "acme_corp"),
         ("acme-corp", "acme corp"),
         ("acme.corp", "acme–corp"),
+        ("acme", "ac me"),
+        ("acme", "ac\u00a0me"),
+        ("acme", "acme_"),
+        ("acme", "a.cme"),
+        ("acmecorp", "acme-corp"),
         ("acme1", "acmel"),
         ("paypal", "paypaI"),
         ("modern", "rnodern"),
@@ -33,7 +38,8 @@ def test_these_may_be_taken_for_each_other(one: str, other: str):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("acme", "acme-corp"), ("acme", "acme%"), ("acme", "acme_"), ("acme", "a.cme"), ("a", "b")]
+    ("one", "other"),
+    [("acme", "acme-corp"), ("acme", "acme%"), ("acme", "acme*"), ("acme corp", "acme core"), ("a", "b")],
 )
 def test_these_are_told_apart(one: str, other: str):
     assert not look_alike(one, other)
