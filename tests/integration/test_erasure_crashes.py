@@ -5,6 +5,7 @@ import signal
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import uuid4
 
 import psycopg
@@ -18,12 +19,15 @@ from lethelog.handlers.erasure.places import Looking
 from lethelog.handlers.erasure.saga import Saga
 from lethelog.handlers.memories import MemoryCommands
 from lethelog.handlers.reading import Reading
+from lethelog.ops.cli.erasure_checks import check_erasures
+from lethelog.ops.settings import Settings
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.streams.erasure_ledger import Ledger
 from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor
 from lethelog.streams.signing import SigningKey, check
 
+from .archives import propose
 from .test_erasure import CANARY, clear_rows, same_as_rebuilt
 
 POINTS = [
@@ -86,6 +90,46 @@ async def test_a_process_killed_at_any_step_leaves_an_erasure_that_a_worker_fini
     with pytest.raises(Erased):
         await world.get(memory)
     await same_as_rebuilt(world)
+
+
+@pytest.mark.parametrize("point", ["before the commit", "after the commit"])
+async def test_f02_killed_between_the_event_and_the_read_models_nothing_is_found_after_a_restart(
+    world, erasures, database_url, monkeypatch, tmp_path, point
+):
+    """F02: row, vector, words, the text's own claims and the card are all gone, and doctor finds nothing left."""
+    text = f"{CANARY} locker code is 4471"
+    memory, neighbour = await world.remember(text), await world.remember("The gym opens at 4471 Main Street")
+    await propose(world, memory, quote=text)
+    await world.catch_up()
+    found = await world.reading.search(world.caller, {"query": "locker code 4471"})
+    assert found.hits[0].memory.id == memory and set(await clear_rows(world, CANARY)) > {
+        "lethelog_views.review_queue"
+    }
+    await world.commands.archive(world.caller, {"memory_id": memory})
+    erasure = await asked_for(world, erasures, monkeypatch, memory_id=memory)
+    ledger = world.engine.erasure.ledger
+    arguments = (database_url, str(ledger.path), str(world.caller.tenant), str(erasure), point)
+    script = str(Path(__file__).with_name("killed_eraser.py"))
+    child = await asyncio.create_subprocess_exec(sys.executable, script, *arguments)
+    assert await child.wait() == -signal.SIGKILL
+
+    async def doctor() -> dict[str, str]:
+        settings = Settings.load(data_dir=tmp_path, erasure_ledger=ledger.path)
+        standing = SimpleNamespace(head=await world.engine.log.head())
+        return {one.name: one.level async for one in check_erasures(settings, world.engine.database, standing)}
+
+    assert (await doctor())["erasures"] == "fault"
+    assert await erasures.carry_on_open() == 0
+    await world.catch_up()
+    hits = (await world.reading.search(world.caller, {"query": "locker code 4471"})).hits
+    assert [hit.memory.id for hit in hits] == [neighbour]
+    everything = await world.reading.list(world.caller, {"status": "all"})
+    assert [one.id for one in everything.memories] == [neighbour]
+    assert await clear_rows(world, CANARY) == []
+    assert (await world.reviewing.list(world.caller, {"status": "proposed"})).proposals == ()
+    assert (await doctor()) == {"erasure ledger": "ok", "erasures": "ok"}
+    await same_as_rebuilt(world)
+    assert await world.remember(text) != memory, "its claims are gone, so it is no duplicate"
 
 
 async def test_a_place_that_cannot_be_cleaned_leaves_it_incomplete_until_it_is(world, erasures, monkeypatch):

@@ -546,7 +546,10 @@ async def test_f21_a_pinned_memory_gets_only_a_conflict(judging_world, broker):
 
 
 async def test_f18_a_contradiction_keeps_both_sides_and_asks_a_person(judging_world, broker):
-    """F18: nothing is removed, a conflict is raised, and saying the second thing again changes nothing."""
+    """F18, D12: nothing is removed, a conflict is raised, and saying the second thing again changes nothing.
+
+    The later of the two has not won: both stay what they are until somebody decides.
+    """
     world = judging_world
     loves = await old(world, "Loves sea urchin", days=20, memory_type="preference")
     hates = await old(world, "Cannot stand sea urchin", days=10, memory_type="preference")
@@ -556,6 +559,9 @@ async def test_f18_a_contradiction_keeps_both_sides_and_asks_a_person(judging_wo
     assert await world.remember("Cannot stand sea urchin", memory_type="preference") == hates
     assert await world.engine.log.head() == head
     assert [(await world.get(one)).status for one in (loves, hates)] == ["active", "active"]
+    hits = (await world.reading.search(world.caller, {"query": "sea urchin", "current": True})).hits
+    assert {hit.memory.id for hit in hits} == {loves, hates} and not any(hit.superseded for hit in hits)
+    assert {one.action for one in await queue(world)} == {"conflict"}
 
 
 async def test_f22_recurring_events_stay_apart_and_different_entities_are_only_ever_asked_about(
