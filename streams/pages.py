@@ -65,8 +65,8 @@ async def read_rows(
 ) -> Sequence[tuple[Any, ...]]:
     """The next rows after a position, in order, at most ``limit``, up to ``upto`` inclusive.
 
-    With ``namespaces`` only events of those bring their body. ``more`` are values that ``columns`` name. ``only`` is
-    for a transaction of its tenant.
+    With ``namespaces`` only events of those bring their body. ``more`` are values that ``columns`` name; ``only``
+    is for a transaction of its tenant.
     """
     values: dict[str, Any] = {
         "after": after,

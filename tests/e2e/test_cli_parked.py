@@ -86,7 +86,6 @@ def test_parked_messages_are_listed_tried_again_and_dropped_and_status_and_docto
     ("arguments", "field"),
     [
         (("drop", "seventeen", "--reason", "other"), "id"),
-        (("drop", "message-1", "--reason", "because Ada said so"), "reason"),
         (("list", "--after", "x"), "cursor"),
         (("list", "--after", "live_memory-1", "--dropped"), "cursor"),
         (("list", "--consumer", "a.>"), "consumer"),
@@ -100,6 +99,11 @@ def test_parked_messages_are_listed_tried_again_and_dropped_and_status_and_docto
 def test_bad_input_names_its_field(folder: Path, arguments: tuple[str, ...], field: str):
     ran = Cli(folder)("parked", *arguments, "--json")
     assert (ran.status, ran.error["field"]) == (2, field)
+
+
+def test_words_are_no_reason_to_drop(folder: Path):
+    ran = Cli(folder)("parked", "drop", "message-1", "--reason", "because Ada said so", "--json")
+    assert (ran.status, ran.error["code"]) == (2, "invalid_input") and "obsolete" in ran.error["message"]
 
 
 def test_nothing_parked_under_a_name_is_not_found(folder: Path):
