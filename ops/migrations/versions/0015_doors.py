@@ -4,14 +4,14 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0014"
-down_revision = "0013"
+revision = "0015"
+down_revision = "0014"
 branch_labels = None
 depends_on = None
 
 
 def upgrade() -> None:
-    op.get_bind().exec_driver_sql(Path(__file__).with_name("0014_doors.sql").read_text().replace("%", "%%"))
+    op.get_bind().exec_driver_sql(Path(__file__).with_name("0015_doors.sql").read_text().replace("%", "%%"))
 
 
 def downgrade() -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0013"
-down_revision = "0012"
+revision = "0014"
+down_revision = "0013"
 branch_labels = None
 depends_on = None
 
@@ -13,11 +13,11 @@ _HERE = Path(__file__).parent
 
 
 def upgrade() -> None:
-    _run((_HERE / "0013_shared_quotas.sql").read_text())
+    _run((_HERE / "0014_shared_quotas.sql").read_text())
 
 
 def downgrade() -> None:
-    _run((_HERE / "0013_shared_quotas.down.sql").read_text())
+    _run((_HERE / "0014_shared_quotas.down.sql").read_text())
     append_and_erase = (_HERE / "0012_tenant_keys.sql").read_text()
     _run(append_and_erase[append_and_erase.index("create or replace function lethelog.append(") :])
     within_quotas = (_HERE / "0011_quotas.sql").read_text()
