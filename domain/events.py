@@ -29,7 +29,7 @@ from .proposal_events import (
     ResolutionStaged,
     Staged,
 )
-from .undo_events import MemoryEffectUndone, UndoPerformed, UndoRequested
+from .undo_events import EffectUndone, MemoryEffectUndone, RefusedUndo, UndoPerformed, UndoRequested
 from .webhook_events import (
     WebhookChanged,
     WebhookDisabled,
@@ -48,6 +48,7 @@ __all__ = [
     "ContradictionStaged",
     "DependencyStaged",
     "EdgeStaged",
+    "EffectUndone",
     "Event",
     "FactAsserted",
     "FactEffectUndone",
@@ -55,6 +56,7 @@ __all__ = [
     "MemoryEffectUndone",
     "NamedKind",
     "ProposalKind",
+    "RefusedUndo",
     "ResolutionStaged",
     "Staged",
     "UndoPerformed",

@@ -46,6 +46,7 @@ class UndoRequested(Event):
     NAMED = {"reviewer": "actor"}
 
     effect: UUID | None = None
+    proposal_id: UUID | None = None
     undo: UUID | None = None
     """An earlier undo that is to be undone as a whole."""
     pass_id: UUID | None = None

@@ -17,13 +17,10 @@ from .arguments import (
     AnyId,
     AnyInstant,
     ArchiveFields,
-    DigestFields,
     EventFields,
     FilterFields,
     GetFactsFields,
     KnownFields,
-    ProposalFields,
-    ReadFields,
     RememberFields,
     ReviseFields,
     TailFields,
@@ -35,8 +32,6 @@ from .memory import AsyncMemory
 from .operating.background_loop import BackgroundLoop
 from .operating.blocking_installation import BlockingInstallation
 from .operating.views import (
-    Chain,
-    Decided,
     EventPage,
     EventView,
     FactPage,
@@ -45,21 +40,19 @@ from .operating.views import (
     MemoryView,
     PassView,
     PolicyReport,
-    ProposalDetail,
-    ProposalPage,
     SearchResult,
     SettingsView,
     WhoIsThis,
     Written,
 )
-from .reviewing.digest import ReviewDigest
+from .reviewing.blocking_doors import BlockingReviewDoor
 from .tenancy.blocking_doors import BlockingTenants, BlockingTokens
 from .webhooks.blocking_doors import BlockingWebhooks
 
 T = TypeVar("T")
 
 
-class BlockingMemory(BlockingInstallation, BlockingErasureDoor, BlockingCommitmentDoor):
+class BlockingMemory(BlockingInstallation, BlockingErasureDoor, BlockingCommitmentDoor, BlockingReviewDoor):
     """Long-term memory of one tenant, for one actor. Opened by `Memory.local`; close it or use ``with``."""
 
     def __init__(self, opener: Callable[[], Coroutine[Any, Any, AsyncMemory]]) -> None:
@@ -103,6 +96,10 @@ class BlockingMemory(BlockingInstallation, BlockingErasureDoor, BlockingCommitme
 
     @property
     def _committing(self) -> AsyncMemory:
+        return self.asyncio
+
+    @property
+    def _reviewer(self) -> AsyncMemory:
         return self.asyncio
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -256,30 +253,6 @@ class BlockingMemory(BlockingInstallation, BlockingErasureDoor, BlockingCommitme
     ) -> ForeignResult:
         """See `AsyncMemory.import_foreign`."""
         return self.run(self.asyncio.import_foreign(source, path, dry_run=dry_run, report=report))
-
-    def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
-        """See `AsyncMemory.proposals`."""
-        return self.run(self.asyncio.proposals(**query))
-
-    def proposal(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> ProposalDetail:
-        """See `AsyncMemory.proposal`."""
-        return self.run(self.asyncio.proposal(proposal_id, **waiting))
-
-    def review_digest(self, **query: Unpack[DigestFields]) -> ReviewDigest:
-        """See `AsyncMemory.review_digest`."""
-        return self.run(self.asyncio.review_digest(**query))
-
-    def accept(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
-        """See `AsyncMemory.accept`."""
-        return self.run(self.asyncio.accept(proposal_id, comment=comment, key=key))
-
-    def reject(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
-        """See `AsyncMemory.reject`."""
-        return self.run(self.asyncio.reject(proposal_id, comment=comment, key=key))
-
-    def explain(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> Chain:
-        """See `AsyncMemory.explain`."""
-        return self.run(self.asyncio.explain(proposal_id, **waiting))
 
     def run_pass(self, *, wait_seconds: float | None = None, key: str | None = None) -> PassView:
         """See `AsyncMemory.run_pass`."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from ..projections.commitments import CommitmentStates
+from ..projections.effects import Effects
 from ..projections.embedders import Embedder
 from ..projections.facts import Facts
 from ..projections.live_memory import LiveMemory
@@ -49,6 +50,7 @@ class Engine:
     memory_history: MemoryHistory
     facts: Facts
     commitments: CommitmentStates
+    effects: Effects
     clock: Clock
     grace: timedelta
     """How long a read model's old generation stays after a rebuild."""
@@ -64,7 +66,14 @@ class Engine:
     @property
     def projections(self) -> tuple[Projection, ...]:
         """All read models, in the order they are shown."""
-        return (self.live_memory, self.review_queue, self.memory_history, self.facts, self.commitments)
+        return (
+            self.live_memory,
+            self.review_queue,
+            self.memory_history,
+            self.facts,
+            self.commitments,
+            self.effects,
+        )
 
     def projection(self, name: str) -> Projection | None:
         """A read model by its name."""
@@ -113,6 +122,7 @@ async def open_engine(
         memory_history=MemoryHistory(),
         facts=Facts(),
         commitments=CommitmentStates(log),
+        effects=Effects(),
         clock=clock,
         grace=grace,
         erasure=erasure,

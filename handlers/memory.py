@@ -22,13 +22,10 @@ from .arguments import (
     AnyId,
     AnyInstant,
     ArchiveFields,
-    DigestFields,
     EventFields,
     FilterFields,
     GetFactsFields,
     KnownFields,
-    ProposalFields,
-    ReadFields,
     RememberFields,
     ReviseFields,
     TailFields,
@@ -47,8 +44,6 @@ from .memories import MemoryCommands, Retry
 from .operating.event_log import EventLog
 from .operating.installation import AsyncInstallation
 from .operating.views import (
-    Chain,
-    Decided,
     EventPage,
     EventView,
     FactPage,
@@ -57,18 +52,17 @@ from .operating.views import (
     MemoryView,
     PassView,
     PolicyReport,
-    ProposalDetail,
-    ProposalPage,
     SearchResult,
     SettingsView,
     WhoIsThis,
     Written,
 )
 from .reading import Reading
-from .reviewing.digest import ReviewDigest
+from .reviewing.doors import AsyncReviewDoor
 from .reviewing.reviewing import Reviewing
 from .tenancy.doors import AsyncTenants, AsyncTokens
 from .tenancy.policies import Policies
+from .undoing.undoing import Undoing
 from .webhooks.doors import AsyncWebhooks
 
 
@@ -80,7 +74,7 @@ Close = Callable[[], Awaitable[None]]
 _PASS_POLL_SECONDS = 0.1
 
 
-class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor):
+class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor, AsyncReviewDoor):
     """Long-term memory of one tenant, for one actor; close it or use ``async with``."""
 
     def __init__(
@@ -104,6 +98,7 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor):
         self._reviewing = Reviewing(engine, self._commands)
         self._passes = Passes(engine, passes)
         self._explaining = Explaining(engine, self._reviewing)
+        self._undoing = Undoing(engine, self._commands)
         self._event_log = EventLog(engine)
         self._exporting = Exporting(engine)
         self._importing = Importing(engine)
@@ -314,32 +309,6 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor):
         self.position = max(self.position, result.position)
         return result
 
-    async def proposals(self, **query: Unpack[ProposalFields]) -> ProposalPage:
-        """A page of the review queue. Listing changes nothing."""
-        return await self._reviewing.list(await self.caller(), self._dated(query))
-
-    async def proposal(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> ProposalDetail:
-        """One proposal with both memories."""
-        return await self._reviewing.show(await self.caller(), self._dated(waiting, proposal_id=proposal_id))
-
-    async def review_digest(self, **query: Unpack[DigestFields]) -> ReviewDigest:
-        """What waits for reviewers per kind and action, how long, and what came and was decided since a moment."""
-        return await self._reviewing.digest(await self.caller(), self._dated(query))
-
-    async def accept(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
-        """Agree to a proposal: its effect happens now, against the versions the proposal saw."""
-        arguments = {"proposal_id": proposal_id, "comment": comment, "key": key}
-        return self._decided(await self._reviewing.accept(await self.caller(), arguments))
-
-    async def reject(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
-        """Decline a proposal: nothing changes, and the question rests until the memory's freshness moves."""
-        arguments = {"proposal_id": proposal_id, "comment": comment, "key": key}
-        return self._decided(await self._reviewing.reject(await self.caller(), arguments))
-
-    async def explain(self, proposal_id: AnyId, **waiting: Unpack[ReadFields]) -> Chain:
-        """The causal chain of a proposal: pass, candidates, verdict, proposal, decision, effect."""
-        return await self._explaining.chain(await self.caller(), self._dated(waiting, proposal_id=proposal_id))
-
     async def run_pass(self, *, wait_seconds: float | None = None, key: str | None = None) -> PassView:
         """Ask for a forgetting pass; with ``wait_seconds``, return when it is finished.
 
@@ -427,10 +396,6 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor):
     def _noted(self, written: Written) -> Written:
         self.position = max(self.position, written.position)
         return written
-
-    def _decided(self, decided: Decided) -> Decided:
-        self.position = max(self.position, decided.position)
-        return decided
 
 
 def _check_seconds(field: str, value: object) -> None:

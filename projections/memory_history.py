@@ -7,7 +7,7 @@ log where it happened.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -34,15 +34,21 @@ _COLUMNS: dict[str, str] = {
     "judge": "text",
     "detail": "jsonb not null",
 }
-_SEALED = "array[{}]".format(
-    ", ".join(
-        f"'{field}'"
-        for field in sorted(
-            set[str]().union(*((event_class(one) or Event).SEALED for one in event_names("memory.")))
-        )
-    )
-)
-"""SQL of the names that sealed fields of a memory's events have in ``detail``."""
+
+
+def _array(fields: Iterable[str]) -> str:
+    return "array[{}]".format(", ".join(f"'{field}'" for field in sorted(fields)))
+
+
+def _sealed(prefix: str) -> set[str]:
+    """Names of personal fields of these events in ``detail``, but for quotes, which go by other memories."""
+    classes = [event_class(one) or Event for one in event_names(prefix)]
+    own = set[str]().union(*(one.SEALED for one in classes))
+    return own | {name for one in classes for name, about in one.SEALED_FOR.items() if about == "memory_id"}
+
+
+_SEALED = _array(_sealed("memory."))
+_OF_PROPOSALS = _array(_sealed("proposal."))
 _TEXTLESS = frozenset({"content", "topic", "tags", "metadata"})
 
 
@@ -75,8 +81,8 @@ class MemoryHistory:
         ClearText(
             "memory_history",
             about="detail->>'memory_id' = any(%(texts)s)",
-            clear="name like 'proposal.%%' and detail ? 'comment'",
-            becomes="detail = detail - 'comment'",
+            clear=f"name like 'proposal.%%' and detail ?| {_OF_PROPOSALS}",
+            becomes=f"detail = detail - {_OF_PROPOSALS}",
         ),
     )
     stream_column = "stream"

@@ -237,6 +237,39 @@ class Decided(View):
     position: int
 
 
+class BulkPreview(View):
+    """Open proposals that a filter finds, before anything is decided."""
+
+    total: int
+    """To be given back as ``expected``."""
+    totals: dict[str, int]
+    proposals: tuple[ProposalView, ...]
+    """The first of them."""
+    stale: int
+    """How many of the first are stale: accepting them would be refused."""
+
+
+class BulkItem(View):
+    """What became of one proposal."""
+
+    proposal_id: UUID
+    status: Literal["applied", "rejected", "refused", "proposed", "dismissed", "withdrawn"]
+    changed: tuple[UUID, ...] = ()
+    withdrawn: tuple[UUID, ...] = ()
+    reason: str | None = None
+    """Code of the error, where it was refused."""
+    says: str | None = None
+    position: int
+
+
+class BulkDecided(View):
+    """The answer to deciding many."""
+
+    counts: dict[str, int]
+    items: tuple[BulkItem, ...]
+    position: int
+
+
 class ChainLink(View):
     """One event of a causal chain."""
 
@@ -254,9 +287,16 @@ class ChainLink(View):
 
 
 class Chain(View):
-    """How a proposal came to be and what came of it, in order of the log."""
+    """How something came to be and what came of it, in order of the log."""
 
-    proposal_id: UUID
+    about: UUID
+    kind: Literal["memory", "proposal", "effect"]
+    proposal_id: UUID | None = None
+    """The proposal, where there is one only."""
+    proposals: tuple[UUID, ...] = ()
+    """The proposals whose chains are told, newest first."""
+    more: int = 0
+    """Older proposals that are left out."""
     links: tuple[ChainLink, ...]
 
 

@@ -4,7 +4,7 @@ behaviour.md 1.14.2, 1.14.5; settlements 5, 6, 9, 19; F31, F32.
 """
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -66,6 +66,40 @@ class Deciding:
             raise InvalidInput("holds", "goes with accepting a contradiction")
         return await self._decide(caller, command, accept=False)
 
+    async def decide_together(
+        self, caller: Caller, decisions: Sequence[Decide], *, accept: bool, command: Input, key: str | None
+    ) -> tuple[int, dict[UUID, tuple[UUID, ...]]]:
+        """Decide several in one unit: the position, and the memories that each one changed.
+
+        Raises what `accept` does for the first that cannot be decided, and `Conflict` where two of them change one
+        memory; nothing is decided then.
+        """
+        caller.require("memory:review")
+        tenant = caller.tenant
+        hashed = await command_key(self._engine.vault, tenant, command, key, "together")
+        if key is not None:
+            earlier = await self._engine.log.find_command(tenant, hashed)
+            if isinstance(earlier, KeyTaken):
+                raise KeyReused("this command key was used for another command; use a new key for a new command")
+            if isinstance(earlier, Repeated):
+                return earlier.position, {}
+        settings = await self._engine.tenants.get(tenant)
+        command_id = new_id()
+        envelope = Envelope(caller.actor, cause=command_id, correlation=command_id, policy=settings.policy_version)
+        for _ in range(ATTEMPTS):
+            whole, changed = Changes(), dict[UUID, tuple[UUID, ...]]()
+            proposals = [await load_proposal(self._engine.log, tenant, one.proposal_id) for one in decisions]
+            decided = {one.id for one in proposals}
+            for proposal, one in zip(proposals, decisions, strict=True):
+                part = await self._accepted(caller, proposal, one) if accept else _rejected(proposal, one)
+                await self._withdraw_siblings(tenant, proposal, part, decided)
+                _merge(whole, part, proposal)
+                changed[proposal.id] = part.changed
+            outcome = await self._engine.log.append(_unit(tenant, proposals[0], whole, envelope, hashed))
+            if isinstance(outcome, Appended | Repeated):
+                return outcome.position, changed
+        raise Conflict("the proposals' memories keep changing; try again")
+
     async def _decide(self, caller: Caller, command: Decide, *, accept: bool) -> Decided:
         caller.require("memory:review")
         tenant = caller.tenant
@@ -104,12 +138,16 @@ class Deciding:
         changes.claims += release_slot(proposal)
         return changes
 
-    async def _withdraw_siblings(self, tenant: UUID, proposal: Proposal, changes: Changes) -> tuple[UUID, ...]:
-        """Take back other open proposals about the memories that are changed (settlement 6)."""
+    async def _withdraw_siblings(
+        self, tenant: UUID, proposal: Proposal, changes: Changes, beside: Collection[UUID] = ()
+    ) -> tuple[UUID, ...]:
+        """Take back other open proposals about what is changed (settlement 6), but for those ``beside``."""
         if not changes.changed:
             return ()
         withdrawn: list[UUID] = []
         for sibling in await self._siblings(tenant, proposal, changes.changed):
+            if sibling.id in beside:
+                continue
             events = rules.decide_withdraw(sibling, "sibling_applied", proposal.id)
             changes.streams.append(StreamChange(sibling.id, sibling.version, events))
             changes.claims += release_slot(sibling)
@@ -149,6 +187,22 @@ class Deciding:
             withdrawn=withdrawn,
             position=position,
         )
+
+
+def _merge(whole: Changes, part: Changes, proposal: Proposal) -> None:
+    """Add one decision to a unit; two that change the same stream do not go together."""
+    taken = {change.stream for change in whole.streams}
+    shared = sorted(change.stream for change in part.streams if change.stream in taken)
+    if shared:
+        raise Conflict(
+            f"proposal {proposal.id} and another one of these both change {shared[0]}; decide them one by one",
+            proposal_id=proposal.id,
+            memory_id=shared[0],
+        )
+    whole.streams += part.streams
+    whole.claims += part.claims
+    whole.changed += part.changed
+    whole.new_keys |= part.new_keys
 
 
 def _rejected(proposal: Proposal, command: Decide) -> Changes:

@@ -8,7 +8,8 @@ from ...domain.proposal import Proposal
 from ..access.caller import Caller
 from ..engine import Engine
 from ..memories import MemoryCommands
-from ..operating.views import Decided, ProposalDetail, ProposalPage
+from ..operating.views import BulkDecided, BulkPreview, Decided, ProposalDetail, ProposalPage
+from .bulk import Bulk, Report, silent
 from .deciding import Deciding
 from .digest import Digests, ReviewDigest
 from .loading import load_proposal
@@ -23,6 +24,7 @@ class Reviewing:
         self._queue = Queue(engine)
         self._deciding = Deciding(engine, memories)
         self._digests = Digests(engine)
+        self._bulk = Bulk(engine, self._queue, self._deciding)
 
     async def list(self, caller: Caller, arguments: Mapping[str, Any]) -> ProposalPage:
         """A page of proposals, oldest first, with exact totals per kind."""
@@ -43,6 +45,16 @@ class Reviewing:
     async def reject(self, caller: Caller, arguments: Mapping[str, Any]) -> Decided:
         """Decline a proposal: nothing else changes."""
         return await self._deciding.reject(caller, arguments)
+
+    async def preview_many(self, caller: Caller, arguments: Mapping[str, Any]) -> BulkPreview:
+        """Which open proposals a filter finds."""
+        return await self._bulk.preview(caller, arguments)
+
+    async def decide_many(
+        self, caller: Caller, arguments: Mapping[str, Any], report: Report = silent
+    ) -> BulkDecided:
+        """Accept or reject many, each on its own or all together."""
+        return await self._bulk.decide(caller, arguments, report)
 
     async def load(self, tenant: UUID, proposal_id: UUID) -> Proposal:
         """The proposal's state from the log. Raises `NotFound` or `WrongKind`."""

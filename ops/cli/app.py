@@ -26,6 +26,7 @@ from . import (
     settings,
     tenants,
     tokens,
+    undoing,
     vaulting,
     views,
     webhooks,
@@ -105,6 +106,7 @@ event_log.register(app)
 passes.register(app)
 proposals.register(app)
 review.register(app)
+undoing.register(app)
 servers.register(app)
 views.register(app)
 replaying.register(app)

@@ -234,6 +234,8 @@ def chain_lines(chain: "Chain") -> Iterator[RenderableType]:
         head = Text.assemble((f"{link.position:>7}  ", "dim"), (f"{moment(link.recorded_at)}  ", "dim"))
         yield head.append(one_line(link.says)).append(f"  {one_line(link.actor)}", "cyan")
         yield Text(f"         {link.event} {link.event_id}, cause {link.cause}", "dim")
+    if chain.more:
+        yield Text(f"{chain.more} older proposals are left out; explain them by their ids", "dim")
 
 
 def _side(

@@ -1,6 +1,6 @@
 """The review queue by single commands; `review` walks it."""
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
@@ -29,6 +29,13 @@ def register(app: typer.Typer) -> None:
     o.add(group, show, f"lethelog proposals show {o.ID}")
     o.add(group, accept, f"lethelog proposals accept {o.ID} --comment 'agreed on Monday'")
     o.add(group, reject, f"lethelog proposals reject {o.ID} --comment 'still in force'")
+    o.add(
+        group,
+        decide,
+        "lethelog proposals decide reject --kind consolidation --judge told:1 --preview",
+        "lethelog proposals decide accept --action archive --expected 12",
+        "lethelog proposals decide reject --source " + o.ID + " --expected 40 --together",
+    )
     app.add_typer(group, name="proposals", rich_help_panel="Forget")
 
 
@@ -105,11 +112,15 @@ def accept(
     context: typer.Context,
     proposal_id: ProposalId,
     comment: Comment = None,
+    holds: Annotated[
+        str | None,
+        typer.Option("--holds", metavar="ID", help="Of a contradiction: the memory that holds; else both stay."),
+    ] = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
     """Accept a proposal: its effect happens now."""
-    _decide(context, proposal_id, comment, key, json_only, accepted=True)
+    _decide(context, proposal_id, fields(comment=comment, holds=holds, key=key), json_only, accepted=True)
 
 
 def reject(
@@ -120,14 +131,77 @@ def reject(
     json_only: Json = False,
 ) -> None:
     """Reject a proposal: nothing changes, and the question rests until the memory's freshness moves."""
-    _decide(context, proposal_id, comment, key, json_only, accepted=False)
+    _decide(context, proposal_id, fields(comment=comment, key=key), json_only, accepted=False)
+
+
+def decide(
+    context: typer.Context,
+    verdict: Annotated[Literal["accept", "reject"], typer.Argument(help="What to do with all of them.")],
+    kind: Annotated[o.ProposalKind | None, typer.Option("--kind", help="Only this kind.")] = None,
+    action: Annotated[o.ProposalAction | None, typer.Option("--action", help="Only this action.")] = None,
+    memory_id: Annotated[
+        str | None, typer.Option("--memory", metavar="ID", help="Only those about this memory.")
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option("--judge", metavar="NAME", help="Only those of this judge, extractor or model.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="ID", help="Only those of this pass or session run.")
+    ] = None,
+    created_after: Annotated[
+        str | None, typer.Option("--created-after", metavar="TIME", help="Put into the queue then or later.")
+    ] = None,
+    created_before: Annotated[
+        str | None, typer.Option("--created-before", metavar="TIME", help="Put into the queue before then.")
+    ] = None,
+    expected: Annotated[
+        int | None,
+        typer.Option("--expected", min=0, metavar="N", help="How many the preview found; else nothing is done."),
+    ] = None,
+    preview: Annotated[bool, typer.Option("--preview", help="Only say how many, and show the first.")] = False,
+    together: Annotated[bool, typer.Option("--together", help="All or nothing, at most 100.")] = False,
+    comment: Comment = None,
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
+    """Accept or reject all open proposals that a filter finds, each on its own. Exit 1 if one is refused."""
+    session = Session.of(context, json_only)
+    which: Any = fields(
+        kind=kind,
+        action=action,
+        memory_id=memory_id,
+        judge=judge,
+        source=source,
+        created_after=created_after,
+        created_before=created_before,
+    )
+    with session.reading("review_queue", "live_memory") as memory:
+        if preview or expected is None:
+            found = memory.preview_decisions(**which)
+            if session.printer.json_only:
+                session.printer.document(found)
+                return
+            for one in found.proposals:
+                session.printer.line(proposal_line(one))
+            session.printer.note(f"{found.total} found; decide them with --expected {found.total}")
+            return
+        with session.printer.progress("deciding") as report:
+            done = memory.decide_many(
+                verdict, expected=expected, together=together, comment=comment, key=key, report=report, **which
+            )
+        session.catch_up(memory, ("review_queue",))
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(done.counts.items())) or "nothing found"
+    refused = [one for one in done.items if one.status == "refused"]
+    lines = [Text(f"  {one.proposal_id} {one.says}", "yellow") for one in refused[:20]]
+    session.printer.answer(done, Text(counts, "bold"), *lines)
+    if refused:
+        raise typer.Exit(1)
 
 
 def _decide(
     context: typer.Context,
     proposal_id: str,
-    comment: str | None,
-    key: str | None,
+    said: Any,
     json_only: bool,
     *,
     accepted: bool,
@@ -136,7 +210,7 @@ def _decide(
     # Siblings are found in the queue, so it has to be up to date before the decision.
     with session.reading("review_queue", "live_memory") as memory:
         decide = memory.accept if accepted else memory.reject
-        decided = decide(proposal_id, comment=comment, key=key)
+        decided = decide(proposal_id, **said)
         # So that `status`, which waits for nothing, counts it too.
         session.catch_up(memory, ("review_queue",))
     printer = session.printer

@@ -212,14 +212,17 @@ def history(
 
 def explain(
     context: typer.Context,
-    proposal_id: Annotated[str, typer.Argument(metavar="ID", help="Id of a proposal.", show_default=False)],
+    about: Annotated[
+        str,
+        typer.Argument(metavar="ID", help="Id of a memory, a proposal or an effect.", show_default=False),
+    ],
     after: o.After = None,
     json_only: Json = False,
 ) -> None:
-    """Why a proposal was made and what came of it: pass, verdict, decision, effect."""
+    """Why something is as it is: pass, candidates, verdict, proposal, decision, effect, undo."""
     session = Session.of(context, json_only)
-    with session.reading("review_queue") as memory:
-        chain = memory.explain(proposal_id, **fields(after=after))
+    with session.reading("review_queue", "effects") as memory:
+        chain = memory.explain(about, **fields(after=after))
     session.printer.answer(chain, *chain_lines(chain))
 
 

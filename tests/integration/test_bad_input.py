@@ -30,9 +30,11 @@ from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.reading import GetQuery, HistoryQuery, ListQuery, SearchQuery
 from lethelog.handlers.reviewing import deciding
 from lethelog.handlers.reviewing import queue as review_queue
+from lethelog.handlers.reviewing.bulk import DecideMany, PreviewBulk
 from lethelog.handlers.reviewing.deciding import Decide
 from lethelog.handlers.reviewing.digest import DigestQuery
 from lethelog.handlers.reviewing.queue import ProposalsQuery, ShowQuery
+from lethelog.handlers.undoing.undoing import PreviewUndo, RequestUndo, Undoing, UndoQuery
 from lethelog.handlers.webhooks.webhooks import (
     AddWebhook,
     ChangeWebhook,
@@ -152,6 +154,7 @@ async def doors(world) -> list[Door]:
     resolving = Resolving(world.engine, commands)
     passes = Passes(world.engine, pass_settings(ToldJudge()))
     chains = Explaining(world.engine, world.reviewing)
+    undoing = Undoing(world.engine, world.commands)
     said = {"topic": "t", "content": "c"}
     proposal = {"proposal_id": uuid4()}
     webhooks, webhook = Webhooks(world.engine), {"webhook_id": uuid4()}
@@ -190,6 +193,13 @@ async def doors(world) -> list[Door]:
         (webhooks.replay, ReplayEvents, {**webhook, "from_position": 1}),
         (webhooks.replay_delivery, ReplayDelivery, {"delivery_id": uuid4()}),
         (chains.chain, ChainQuery, proposal),
+        (world.reviewing.preview_many, PreviewBulk, {}),
+        (world.reviewing.decide_many, DecideMany, {"verdict": "reject", "expected": 0}),
+        (chains.chain, ChainQuery, {"about": uuid4()}),
+        (undoing.preview, PreviewUndo, {"effect": uuid4()}),
+        (undoing.undo, RequestUndo, {"effect": uuid4()}),
+        (undoing.resume, UndoQuery, {"undo_id": uuid4()}),
+        (undoing.show, UndoQuery, {"undo_id": uuid4()}),
         (passes.request, RequestPass, {}),
         (passes.show, PassQuery, {"pass_id": uuid4()}),
         (passes.ended, PassQuery, {"pass_id": uuid4()}),
@@ -203,7 +213,7 @@ async def test_this_list_of_doors_is_complete(world):
     """A command or read that is added without a place here would go untested."""
     listed = {door.name for door in await doors(world)}
     opened = (world.commands, world.reading, world.reviewing)
-    further = (Explaining, Passes, Facts, Webhooks, Resolving, CommitmentListing)
+    further = (Explaining, Undoing, Passes, Facts, Webhooks, Resolving, CommitmentListing)
     for cls in (*map(type, opened), *further):
         for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
             takes_arguments = "arguments" in inspect.signature(method).parameters
@@ -690,7 +700,13 @@ RIGHT: dict[str, dict[str, Any]] = {
     "review_digest": {},
     "accept": {"proposal_id": SOURCE},
     "reject": {"proposal_id": SOURCE},
-    "explain": {"proposal_id": SOURCE},
+    "explain": {"about": SOURCE},
+    "preview_decisions": {},
+    "decide_many": {"verdict": "reject", "expected": 0},
+    "preview_undo": {"effect": SOURCE},
+    "undo": {"effect": SOURCE},
+    "resume_undo": {"undo_id": SOURCE},
+    "show_undo": {"undo_id": SOURCE},
     "run_pass": {},
     "wait_for_pass": {"pass_id": SOURCE, "seconds": 0.1},
     "show_pass": {"pass_id": SOURCE},

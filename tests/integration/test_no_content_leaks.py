@@ -28,7 +28,7 @@ import lethelog.handlers
 import nats
 import psycopg
 import pytest
-from lethelog.domain.errors import LethelogError
+from lethelog.domain.errors import LethelogError, NotFound
 from lethelog.domain.fields import Input, parse
 from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evidence, PairItem
 from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller
@@ -44,6 +44,7 @@ from lethelog.handlers.operating.parked import Parked
 from lethelog.handlers.operating.views import ParkedPage
 from lethelog.handlers.tenancy.policies import Policies
 from lethelog.handlers.tenancy.tenancy import Tenancy
+from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.handlers.webhooks.webhooks import Webhooks
 from lethelog.ops.local import open_caller
 from lethelog.ops.settings import Settings
@@ -208,12 +209,18 @@ async def a_pass(world, broker, said: Said) -> None:
         ):
             arguments = {"proposal_id": proposal, "comment": word(f"{name} comment"), "key": word(f"{name} key")}
             await decide(caller, arguments)
+        many = {"verdict": "reject", "comment": word("bulk comment"), "key": word("bulk key")}
+        await world.reviewing.decide_many(caller, {**many, "proposal_ids": [uuid4()]})
+        undoing = Undoing(world.engine, world.commands)
+        with contextlib.suppress(NotFound):
+            await undoing.preview(caller, {"reviewer": word("undo reviewer")})
+        await undoing.undo(caller, {"policy": 999, "key": word("undo key")})
         await world.reading.search(caller, {"query": f"where do deploys go {word('search query')}"})
         await world.reading.list(caller, {"user_id": word("filter user"), "tags": [word("filter tag")]})
         await Facts(world.engine).get(caller, {"subject": word("fact query")})
         await CommitmentListing(world.engine).page(caller, {"owner": word("filter owner")})
         head = await world.engine.log.head()
-        for name in ("live_memory", "review_queue", "memory_history", "facts", "commitments"):
+        for name in ("live_memory", "review_queue", "memory_history", "facts", "commitments", "effects"):
             await wait_for(world.engine.database, name, head)
         async with asyncio.timeout(20):
             await workers._relay.reached(head)
@@ -517,6 +524,10 @@ GIVEN: dict[str, dict[str, str]] = {
     "Decide": {"comment": "accept comment", "key": "accept key"},
     "Resolve": {"owner": "resolve owner"},
     "CommitmentQuery": {"owner": "filter owner"},
+    "DecideMany": {"comment": "bulk comment", "key": "bulk key"},
+    "UndoSelector": {"reviewer": "undo reviewer"},
+    "PreviewUndo": {"reviewer": "undo reviewer"},
+    "RequestUndo": {"reviewer": "undo reviewer", "key": "undo key"},
     "RequestPass": {"key": "pass key"},
     "_Keyed": {"key": "remember key of first"},
     "SearchQuery": {"query": "search query"} | dict.fromkeys((*_FILTERS, "tags"), "filter user"),

@@ -31,7 +31,9 @@ async def fill(world) -> list:
     return ids
 
 
-@pytest.mark.parametrize("name", ["live_memory", "review_queue", "memory_history", "facts", "commitments"])
+@pytest.mark.parametrize(
+    "name", ["live_memory", "review_queue", "memory_history", "facts", "commitments", "effects"]
+)
 async def test_a_read_model_equals_its_rebuild_row_by_row(world, name):
     await fill(world)
     await world.catch_up()
@@ -116,7 +118,7 @@ async def test_two_runners_of_one_read_model_apply_everything_once(world):
     ]
     head = await world.engine.log.head()
     await asyncio.gather(*(runner.catch_up(head) for runner in [*world.runners, *again]))
-    for name in ("live_memory", "review_queue", "memory_history", "facts"):
+    for name in ("live_memory", "review_queue", "memory_history", "facts", "effects"):
         assert (await rebuilder(world, name).compare()).equal
 
 

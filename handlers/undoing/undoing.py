@@ -1,0 +1,310 @@
+"""Looking at what an undo would take back, and carrying it to its end.
+
+An undo is recorded before it begins. It goes decision by decision, newest first, each in one unit of its own under
+a key that follows from the undo, so that whoever is interrupted goes on where it stopped.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from uuid import UUID, uuid5
+
+from pydantic import Field
+
+from ...domain.errors import Conflict, InvalidInput, KeyReused, NotFound, WrongKind
+from ...domain.events import RefusedUndo, UndoPerformed
+from ...domain.fields import CommandKey as KeyText
+from ...domain.fields import Id, Input, parse
+from ...domain.undo import Undo, evolve_undo
+from ...projections.progress import wait_for
+from ...streams.folding import fold_stream
+from ...streams.ids import new_id
+from ...streams.log import Appended, CommandKey, KeyTaken, NewEvent, Repeated, Unit
+from ...streams.payloads import Envelope
+from ..access.caller import Caller
+from ..command_keys import command_key
+from ..cursors import make_cursor, read_cursor
+from ..engine import Engine
+from ..memories import MemoryCommands
+from ..reviewing.changes import Changes
+from .selecting import Effect, Selection, UndoSelector, requested, select_decisions
+from .undoers import undoers
+from .views import UndoItem, UndoPreview, UndoView
+
+DECISIONS_AT_A_TIME = 50
+SHOWN = 100
+ATTEMPTS = 10
+MOST = 100_000
+"""Effects that one undo takes back at most; more are a rebuild of trust, and asked for in parts."""
+Report = Callable[[int, int], None]
+
+
+class PreviewUndo(UndoSelector):
+    """Look at what would be taken back."""
+
+    limit: int = Field(default=25, ge=1, le=100)
+    """How many decisions a page holds."""
+    cursor: str | None = Field(default=None, max_length=400, strict=True)
+
+
+class RequestUndo(UndoSelector):
+    """Take it back."""
+
+    key: KeyText | None = None
+
+
+class UndoQuery(Input):
+    undo_id: Id
+
+
+def silent(done: int, of: int) -> None:
+    """Reports nothing."""
+
+
+class Undoing:
+    """Undoes effects of one caller's tenant."""
+
+    def __init__(self, engine: Engine, memories: MemoryCommands) -> None:
+        self._engine = engine
+        self._undoers = undoers(engine, memories)
+
+    async def preview(self, caller: Caller, arguments: Mapping[str, Any]) -> UndoPreview:
+        """What an undo would take back, and what it would not and why. Appends nothing."""
+        caller.require("memory:review")
+        query = parse(PreviewUndo, arguments)
+        asked = query.model_dump(exclude={"cursor", "limit"}, exclude_none=True)
+        selection = await self._selection(caller.tenant, query)
+        below = None
+        if query.cursor is not None:
+            _, last = read_cursor(query.cursor, asked)
+            below = last.int
+        decisions, total = await select_decisions(
+            self._engine, caller.tenant, selection, limit=query.limit + 1, below=below
+        )
+        items: list[UndoItem] = []
+        for decision in decisions[: query.limit]:
+            again = _again(query, decision)
+            try:
+                await self._changes(caller.tenant, decision, new_id(), again=again)
+            except Conflict as why:
+                items += [_item(one, again=again, why=why) for one in decision]
+            else:
+                items += [_item(one, again=again) for one in decision]
+        more = len(decisions) > query.limit
+        end = decisions[query.limit - 1][0] if more else None
+        return UndoPreview(
+            effects=total,
+            items=tuple(items),
+            possible=sum(item.reason is None for item in items),
+            next_cursor=make_cursor(asked, end.recorded_at, UUID(int=end.position)) if end else None,
+        )
+
+    async def undo(self, caller: Caller, arguments: Mapping[str, Any], report: Report = silent) -> UndoView:
+        """Take effects back; item by item refused where later history stands on them.
+
+        With a ``key``, a repeat goes on where an interrupted one stopped and gives the same answer.
+        """
+        caller.require("memory:review")
+        command = parse(RequestUndo, arguments)
+        selection = await self._selection(caller.tenant, command)
+        _, total = await select_decisions(self._engine, caller.tenant, selection, limit=1)
+        if total > MOST:
+            raise InvalidInput("since", f"finds {total} effects; at most {MOST} are undone at once", "Narrow it")
+        undo_id = new_id()
+        settings = await self._engine.tenants.get(caller.tenant)
+        outcome = await self._engine.log.append(
+            Unit(
+                tenant=caller.tenant,
+                subject=undo_id,
+                events=[NewEvent(undo_id, 1, requested(selection))],
+                envelope=Envelope(caller.actor, undo_id, undo_id, policy=settings.policy_version),
+                command=await command_key(self._engine.vault, caller.tenant, command, command.key),
+            )
+        )
+        if isinstance(outcome, KeyTaken):
+            raise KeyReused("this command key was used for another command; use a new key for a new command")
+        if not isinstance(outcome, Appended | Repeated):
+            raise Conflict("the undo could not be put on record; try again")
+        return await self._carry_on(caller, outcome.subject if isinstance(outcome, Repeated) else undo_id, report)
+
+    async def resume(self, caller: Caller, arguments: Mapping[str, Any], report: Report = silent) -> UndoView:
+        """Carry an undo on that was interrupted; nothing more happens where it is complete."""
+        caller.require("memory:review")
+        return await self._carry_on(caller, parse(UndoQuery, arguments).undo_id, report)
+
+    async def show(self, caller: Caller, arguments: Mapping[str, Any]) -> UndoView:
+        """One undo as it stands. Raises `NotFound` or `WrongKind`."""
+        caller.require("memory:read")
+        return await self._view(caller.tenant, parse(UndoQuery, arguments).undo_id, ())
+
+    async def _carry_on(self, caller: Caller, undo_id: UUID, report: Report) -> UndoView:
+        tenant = caller.tenant
+        state = await self._load(tenant, undo_id)
+        selection = _as_requested(state)
+        items: list[UndoItem] = []
+        settled = {*state.undone, *(one.effect for one in state.refused)}
+        below: int | None = None
+        while not state.complete:
+            await wait_for(self._engine.doors, "effects", await self._engine.log.head())
+            decisions, total = await select_decisions(
+                self._engine, tenant, selection, limit=DECISIONS_AT_A_TIME, below=below
+            )
+            open_ones = [one for one in decisions if not settled.issuperset(effect.id for effect in one)]
+            done, refused = await self._undo_all(caller, state, open_ones, items)
+            below = decisions[-1][0].position if decisions else below
+            settled |= {*done, *(one.effect for one in refused)}
+            last = len(decisions) < DECISIONS_AT_A_TIME
+            if done or refused or last:
+                await self._record(caller, state, UndoPerformed(undone=done, refused=refused, complete=last))
+                state = await self._load(tenant, undo_id)
+            report(len(settled), max(total, len(settled)))
+        return await self._view(tenant, undo_id, items)
+
+    async def _undo_all(
+        self, caller: Caller, state: Undo, decisions: Sequence[list[Effect]], items: list[UndoItem]
+    ) -> tuple[tuple[UUID, ...], tuple[RefusedUndo, ...]]:
+        done: list[UUID] = []
+        refused: list[RefusedUndo] = []
+        for decision in decisions:
+            again = _again_of(state, decision)
+            try:
+                await self._undo_one(caller, state, decision, again=again)
+            except Conflict as why:
+                refused += [RefusedUndo(effect=one.id, reason=_code(why)) for one in decision]
+                items += [_item(one, again=again, why=why) for one in decision]
+            else:
+                done += [one.id for one in decision]
+                items += [_item(one, again=again) for one in decision]
+        return tuple(done), tuple(refused)
+
+    async def _undo_one(self, caller: Caller, state: Undo, decision: Sequence[Effect], *, again: bool) -> None:
+        """Take back what one decision did, in one unit. Raises `Conflict`."""
+        tenant = caller.tenant
+        key = CommandKey(uuid5(state.id, str(decision[0].correlation)).bytes, b"undo")
+        if await self._engine.log.find_command(tenant, key) is not None:
+            return
+        settings = await self._engine.tenants.get(tenant)
+        for _ in range(ATTEMPTS):
+            changes = await self._changes(tenant, decision, state.id, again=again)
+            outcome = await self._engine.log.append(
+                Unit(
+                    tenant=tenant,
+                    subject=state.id,
+                    events=[
+                        NewEvent(change.stream, change.version + n, event)
+                        for change in changes.streams
+                        for n, event in enumerate(change.events, 1)
+                    ],
+                    envelope=Envelope(caller.actor, state.id, state.id, policy=settings.policy_version),
+                    claims=changes.claims,
+                    command=key,
+                )
+            )
+            if isinstance(outcome, Appended | Repeated):
+                return
+        raise Conflict("what it would change keeps changing; try again")
+
+    async def _changes(self, tenant: UUID, decision: Sequence[Effect], undo: UUID, *, again: bool) -> Changes:
+        if again != decision[0].undone or any(one.undone != decision[0].undone for one in decision):
+            raise Conflict("it is undone already" if not again else "it holds already")
+        changes = Changes()
+        for kind in dict.fromkeys(one.name.partition(".")[0] for one in decision):
+            undoer = self._undoers.get(kind)
+            if undoer is None:
+                raise Conflict(f"effects on a {kind} cannot be undone")
+            mine = [one for one in decision if one.name.partition(".")[0] == kind]
+            part = await undoer.undo(tenant, mine[::-1] if again else mine, undo, again=again)
+            changes.streams += part.streams
+            changes.claims += part.claims
+        return changes
+
+    async def _record(self, caller: Caller, state: Undo, event: UndoPerformed) -> None:
+        outcome = await self._engine.log.append(
+            Unit(
+                tenant=caller.tenant,
+                subject=state.id,
+                events=[NewEvent(state.id, state.version + 1, event)],
+                envelope=Envelope(caller.actor, state.id, state.id),
+            )
+        )
+        if not isinstance(outcome, Appended):
+            raise Conflict("somebody else carries this undo on; look at it again", undo_id=state.id)
+
+    async def _selection(self, tenant: UUID, said: UndoSelector) -> Selection:
+        head = await self._engine.log.head()
+        for name in ("effects", "review_queue"):
+            await wait_for(self._engine.doors, name, head)
+        reviewers: tuple[UUID, ...] = ()
+        selector = UndoSelector.model_validate(said.model_dump(include=set(UndoSelector.model_fields)))
+        if said.reviewer is not None:
+            kind, _, name = said.reviewer.partition(":")
+            wanted = name if kind in ("person", "agent", "importer") and name else said.reviewer
+            found = await self._engine.directory.find(tenant, "actor", wanted)
+            if found is None:
+                raise NotFound("nobody of this name ever decided anything here", reviewer=None)
+            reviewers = (found,)
+        return Selection(selector, reviewers, head)
+
+    async def _load(self, tenant: UUID, undo_id: UUID) -> Undo:
+        recorded = await self._engine.log.read_stream(tenant, undo_id)
+        kind = recorded[0].name.partition(".")[0] if recorded else ""
+        if kind and kind != "undo":
+            raise WrongKind(f"{undo_id} is the id of a {kind}, not of an undo", id=undo_id, kind=kind)
+        state = fold_stream(recorded, evolve_undo)
+        if state is None:
+            raise NotFound(f"no undo {undo_id}", undo_id=undo_id)
+        return state
+
+    async def _view(self, tenant: UUID, undo_id: UUID, items: Sequence[UndoItem]) -> UndoView:
+        state = await self._load(tenant, undo_id)
+        return UndoView(
+            id=state.id,
+            requested_at=state.requested_at,
+            complete=state.complete,
+            undone=len(state.undone),
+            refused=len(state.refused),
+            items=tuple(items[:SHOWN]),
+            position=await self._engine.log.head(),
+        )
+
+
+def _as_requested(state: Undo) -> Selection:
+    said = state.requested
+    selector = UndoSelector.model_construct(
+        effect=said.effect,
+        proposal_id=said.proposal_id,
+        undo_id=said.undo,
+        pass_id=said.pass_id,
+        judge=said.judge,
+        policy=said.policy,
+        reviewer=None if said.reviewer is None else "named by id",
+        session=said.session,
+        since=said.since,
+    )
+    return Selection(selector, () if said.reviewer is None else (said.reviewer,), said.upto, state.id)
+
+
+def _again(said: UndoSelector, decision: Sequence[Effect]) -> bool:
+    """Whether the effects are to hold again: an undo of an undo turns them back."""
+    return said.undo_id is not None and decision[0].undone
+
+
+def _again_of(state: Undo, decision: Sequence[Effect]) -> bool:
+    return state.requested.undo is not None and decision[0].undone
+
+
+def _code(why: Conflict) -> str:
+    return "erased" if why.code == "erased" else "later_history"
+
+
+def _item(effect: Effect, *, again: bool, why: Conflict | None = None) -> UndoItem:
+    return UndoItem(
+        effect=effect.id,
+        event=effect.name,
+        stream=effect.stream,
+        proposal_id=effect.proposal,
+        acted=effect.acted,
+        recorded_at=effect.recorded_at,
+        again=again,
+        reason=None if why is None else _code(why),
+        says=None if why is None else str(why),
+    )

@@ -1,0 +1,87 @@
+"""Deciding many at once: looked at first, each with its own result or all together, and nothing twice."""
+
+from uuid import uuid4
+
+import pytest
+from lethelog.domain.errors import Conflict, InvalidInput
+
+from .test_undo import dependency, edge, with_views
+
+
+async def test_a_preview_says_how_many_and_decides_nothing_and_another_number_decides_nothing(world):
+    memories = [await world.remember(f"Deploys go to place {n}") for n in range(3)]
+    proposals = [await dependency(world, one) for one in memories]
+    head = await world.engine.log.head()
+    found = await with_views(world, world.reviewing.preview_many(world.caller, {"kind": "dependency"}))
+    assert (found.total, found.totals, found.stale) == (3, {"dependency": 3}, 0)
+    assert [one.id for one in found.proposals] == proposals
+    with pytest.raises(Conflict, match="3 proposals are found now, not 2"):
+        await with_views(
+            world,
+            world.reviewing.decide_many(world.caller, {"verdict": "accept", "kind": "dependency", "expected": 2}),
+        )
+    with pytest.raises(InvalidInput):
+        await world.reviewing.decide_many(world.caller, {"verdict": "accept", "kind": "dependency"})
+    assert await world.engine.log.head() == head
+
+
+async def test_each_proposal_has_its_own_result_and_a_repeat_decides_nothing_twice(world):
+    memories = [await world.remember(f"Deploys go to place {n}") for n in range(3)]
+    proposals = [await dependency(world, one) for one in memories]
+    await world.commands.pin(world.caller, {"memory_id": memories[1]})  # one moved on
+    await world.catch_up()
+    steps = []
+    command = {"verdict": "accept", "kind": "dependency", "expected": 3, "comment": "all old", "key": "k"}
+    done = await with_views(
+        world, world.reviewing.decide_many(world.caller, command, lambda n, of: steps.append((n, of)))
+    )
+    assert [(item.proposal_id, item.status, item.reason) for item in done.items] == [
+        (proposals[0], "applied", None),
+        (proposals[1], "refused", "stale_proposal"),
+        (proposals[2], "applied", None),
+    ]
+    assert (done.counts, steps) == ({"applied": 2, "refused": 1}, [(1, 3), (2, 3), (3, 3)])
+    assert [(await world.get(one)).status for one in memories] == ["archived", "active", "archived"]
+    by_ids = {"verdict": "accept", "proposal_ids": proposals, "comment": "all old", "key": "k"}
+    head = await world.engine.log.head()
+    again = await with_views(world, world.reviewing.decide_many(world.caller, by_ids))
+    assert again.counts == done.counts and await world.engine.log.head() == head
+
+
+async def test_together_means_all_or_none(world):
+    memories = [await world.remember(f"Deploys go to place {n}") for n in range(3)]
+    proposals = [await dependency(world, one) for one in memories]
+    await world.commands.pin(world.caller, {"memory_id": memories[1]})
+    await world.catch_up()
+    head = await world.engine.log.head()
+    command = {"verdict": "accept", "proposal_ids": proposals, "together": True}
+    with pytest.raises(Conflict):
+        await with_views(world, world.reviewing.decide_many(world.caller, command))
+    assert await world.engine.log.head() == head
+    rest = {**command, "proposal_ids": [proposals[0], proposals[2]]}
+    done = await with_views(world, world.reviewing.decide_many(world.caller, rest))
+    assert done.counts == {"applied": 2}
+    assert [(await world.get(one)).status for one in memories] == ["archived", "active", "archived"]
+    positions = {item.position for item in done.items}
+    assert len(positions) == 1, "one unit"
+
+
+async def test_two_proposals_that_change_one_memory_do_not_go_together(world):
+    older, newer = await world.remember("Deploys go to Fly.io"), await world.remember("Deploys go to Hetzner")
+    one, other = await dependency(world, older), await edge(world, newer, older)
+    head = await world.engine.log.head()
+    command = {"verdict": "accept", "proposal_ids": [one, other], "together": True}
+    with pytest.raises(Conflict, match="decide them one by one"):
+        await with_views(world, world.reviewing.decide_many(world.caller, command))
+    assert await world.engine.log.head() == head
+    # One by one the second is found withdrawn by the first (settlement 6).
+    each = await with_views(world, world.reviewing.decide_many(world.caller, {**command, "together": False}))
+    assert [item.status for item in each.items] == ["applied", "refused"]
+    assert each.items[0].withdrawn == (other,)
+
+
+async def test_an_id_that_is_no_open_proposal_is_refused_on_its_own(world):
+    one = await dependency(world, await world.remember("Deploys go to Hetzner"))
+    command = {"verdict": "reject", "proposal_ids": [uuid4(), one]}
+    done = await with_views(world, world.reviewing.decide_many(world.caller, command))
+    assert [(item.status, item.reason) for item in done.items] == [("refused", "not_found"), ("rejected", None)]

@@ -1,0 +1,268 @@
+"""Undo: what a decision did is taken back as if it had not been, on record, and that can be taken back, too."""
+
+import asyncio
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from lethelog.domain import events as e
+from lethelog.domain.errors import InvalidInput, NotFound, WrongKind
+from lethelog.handlers.commitments.expiry import ExpirySweep
+from lethelog.handlers.commitments.riding import Commitments
+from lethelog.handlers.explaining import Explaining
+from lethelog.handlers.reviewing.staging import stage
+from lethelog.handlers.undoing import undoing as undoing_module
+from lethelog.handlers.undoing.undoing import Undoing
+from lethelog.projections.generations import tenant_read_models
+from lethelog.streams.payloads import Envelope
+
+from .passes import ToldJudge, old, run_pass, sure
+
+
+@pytest.fixture
+def undo(world) -> Undoing:
+    return Undoing(world.engine, world.commands)
+
+
+async def staged(world, said: e.Staged):
+    done = await stage(
+        world.engine.log,
+        world.caller.tenant,
+        said,
+        Envelope(world.caller.actor, cause=uuid4(), correlation=uuid4()),
+    )
+    await world.catch_up()
+    return done
+
+
+async def dependency(world, memory, *, source=None):
+    """A proposal to archive a memory, and its id."""
+    said = e.DependencyStaged(
+        memory_id=memory, related_id=uuid4(), seen={memory: 1}, source=source or uuid4(), ended="superseded"
+    )
+    return (await staged(world, said)).proposal
+
+
+async def edge(world, newer, older, kind="supersedes"):
+    said = e.EdgeStaged(
+        memory_id=newer,
+        related_id=older,
+        seen={newer: 1, older: 1},
+        source=uuid4(),
+        edge=kind,
+        similarity=0.95,
+        embedding_model="m/1",
+        floor=0.92,
+    )
+    return (await staged(world, said)).proposal
+
+
+async def decided(world, proposal, verdict="accept"):
+    """The views are brought up beside, since a decision waits for them."""
+
+    async def views() -> None:
+        while True:
+            await world.catch_up()
+            await asyncio.sleep(0.01)
+
+    beside = asyncio.create_task(views())
+    try:
+        return await getattr(world.reviewing, verdict)(world.caller, {"proposal_id": proposal})
+    finally:
+        beside.cancel()
+
+
+async def with_views(world, work):
+    async def views() -> None:
+        while True:
+            await world.catch_up()
+            await asyncio.sleep(0.01)
+
+    beside = asyncio.create_task(views())
+    try:
+        return await work
+    finally:
+        beside.cancel()
+
+
+async def everything_read(world, *memories):
+    """What every kind of read says about memories, but for versions, which an undo moves on."""
+    found = []
+    for one in memories:
+        view = await world.get(one)
+        found.append(view.model_dump(exclude={"version", "position", "changed_at", "state_version", "as_of"}))
+    listed = await world.reading.list(world.caller, {})
+    return found, [one.id for one in listed.memories], await world.search("deploys")
+
+
+async def test_undoing_an_accepted_archive_restores_every_read_and_undoing_that_archives_again(world, undo):
+    one = await world.remember("Deploys go to Hetzner", memory_type="decision")
+    other = await world.remember("Deploys are done on Monday", memory_type="decision")
+    proposal = await dependency(world, one)
+    before = await everything_read(world, one, other)
+    await decided(world, proposal)
+    archived = await everything_read(world, one, other)
+    assert archived != before and (await world.get(one)).status == "archived"
+
+    preview = await with_views(world, undo.preview(world.caller, {"proposal_id": proposal}))
+    assert (preview.effects, preview.possible) == (1, 1)
+    assert (await world.get(one)).status == "archived", "a preview changes nothing"
+
+    done = await with_views(world, undo.undo(world.caller, {"proposal_id": proposal}))
+    assert (done.undone, done.refused, done.complete) == (1, 0, True)
+    assert await everything_read(world, one, other) == before
+
+    again = await with_views(world, undo.undo(world.caller, {"undo_id": done.id}))
+    assert (again.undone, again.refused) == (1, 0)
+    assert await everything_read(world, one, other) == archived
+    back = await with_views(world, undo.undo(world.caller, {"undo_id": again.id}))
+    assert back.undone == 1 and await everything_read(world, one, other) == before
+
+
+@pytest.mark.parametrize("kind", ["supersedes", "updates", "extends"])
+async def test_undoing_an_accepted_edge_restores_every_read(world, undo, kind):
+    older = await world.remember("Deploys go to Fly.io", memory_type="fact")
+    newer = await world.remember("Deploys go to Hetzner", memory_type="fact")
+    proposal = await edge(world, newer, older, kind)
+    before = await everything_read(world, newer, older)
+    await decided(world, proposal)
+    if kind != "extends":
+        assert (await world.get(older)).superseded_by == newer
+    done = await with_views(world, undo.undo(world.caller, {"proposal_id": proposal}))
+    assert (done.undone, done.refused) == (1, 0)
+    assert await everything_read(world, newer, older) == before
+    state = await world.commands.load(world.caller.tenant, newer)
+    assert state.links == ()
+
+
+async def test_one_live_head_stays_where_later_history_stands_on_an_effect(world, undo):
+    """Refused item by item, with the reason; the rest is undone."""
+    gone, kept = await world.remember("Deploys go to Fly.io"), await world.remember("Lunch is at noon")
+    source = uuid4()
+    proposals = [await dependency(world, one, source=source) for one in (gone, kept)]
+    for one in proposals:
+        await decided(world, one)
+    again = await world.remember("Deploys go to Fly.io")  # honest re-learning: the text has another holder now
+    preview = await with_views(world, undo.preview(world.caller, {"pass_id": source}))
+    assert [(item.stream, item.reason) for item in preview.items] == [(kept, None), (gone, "later_history")]
+    assert str(again) in (preview.items[1].says or "")
+    done = await with_views(world, undo.undo(world.caller, {"pass_id": source}))
+    assert (done.undone, done.refused) == (1, 1)
+    assert {(await world.get(one)).status for one in (kept, again)} == {"active"}
+    assert (await world.get(gone)).status == "archived"
+
+
+async def test_an_undo_that_was_interrupted_goes_on_where_it_stopped(world, undo, monkeypatch):
+    memories = [await world.remember(f"Deploys go to place {n}") for n in range(6)]
+    source = uuid4()
+    for one in memories:
+        await decided(world, await dependency(world, one, source=source))
+    monkeypatch.setattr(undoing_module, "DECISIONS_AT_A_TIME", 2)
+    tried = 0
+    original = Undoing._undo_one
+
+    async def dies(self, *given, **more):
+        nonlocal tried
+        tried += 1
+        if tried == 4:
+            raise ConnectionError("the process died here")
+        await original(self, *given, **more)
+
+    monkeypatch.setattr(Undoing, "_undo_one", dies)
+    arguments = {"pass_id": source, "key": "once"}
+    with pytest.raises(ConnectionError):
+        await with_views(world, undo.undo(world.caller, arguments))
+    monkeypatch.setattr(Undoing, "_undo_one", original)
+    done = await with_views(world, undo.undo(world.caller, arguments))
+    assert (done.undone, done.refused, done.complete) == (6, 0, True)
+    assert {(await world.get(one)).status for one in memories} == {"active"}
+    head = await world.engine.log.head()
+    same = await with_views(world, undo.resume(world.caller, {"undo_id": done.id}))
+    assert (same.id, same.undone, await world.engine.log.head()) == (done.id, 6, head)
+
+
+async def test_everything_one_judge_caused_since_a_moment_is_undone_and_nothing_else(judging_world, broker):
+    world = judging_world
+    undo = Undoing(world.engine, world.commands)
+    stale = await old(world, "Deploys go to Fly.io")
+    await run_pass(world, broker, ToldJudge(sure("archive", 0.9)))
+    [proposal] = (await world.reviewing.list(world.caller, {"status": "proposed"})).proposals
+    await decided(world, proposal.id)
+    other = await world.remember("Lunch is at noon")
+    await decided(world, await dependency(world, other))
+    later = (world.engine.clock() + timedelta(days=1)).isoformat()
+    assert (await with_views(world, undo.preview(world.caller, {"judge": "told:1", "since": later}))).effects == 0
+    done = await with_views(world, undo.undo(world.caller, {"judge": "told-1.0"}))
+    assert (done.undone, done.refused) == (1, 0)
+    assert ((await world.get(stale)).status, (await world.get(other)).status) == ("active", "archived")
+    # A memory that was brought back is not asked about at once again.
+    second = await run_pass(world, broker, ToldJudge(sure("archive", 0.9)))
+    assert second.items == 0
+
+
+async def test_every_effect_explains_itself_back_to_a_decision_and_forward_to_its_undo(world, undo):
+    one = await world.remember("Deploys go to Hetzner")
+    proposal = await dependency(world, one)
+    await decided(world, proposal)
+    [item] = (await with_views(world, undo.preview(world.caller, {"proposal_id": proposal}))).items
+    done = await with_views(world, undo.undo(world.caller, {"effect": item.effect}))
+    await world.catch_up()
+    explaining = Explaining(world.engine, world.reviewing)
+    expected = [
+        "memory.remembered",
+        "proposal.dependency_staged",
+        "proposal.accepted",
+        "memory.archived",
+        "undo.requested",
+        "memory.effect_undone",
+    ]
+    for about, kind in ((item.effect, "effect"), (proposal, "proposal"), (one, "memory")):
+        chain = await explaining.chain(world.caller, {"about": about})
+        assert (chain.about, chain.kind, chain.proposals) == (about, kind, (proposal,))
+        assert [link.event for link in chain.links] == expected, kind
+    with pytest.raises(WrongKind):
+        await explaining.chain(world.caller, {"about": done.id})
+    with pytest.raises(NotFound):
+        await explaining.chain(world.caller, {"about": uuid4()})
+
+
+async def test_effects_of_another_tenant_are_not_found(world, undo):
+    one = await world.remember("Deploys go to Hetzner")
+    proposal = await dependency(world, one)
+    await decided(world, proposal)
+    stranger = await world.another_caller()
+    for what in ({"proposal_id": proposal}, {"policy": 1}):
+        assert (await with_views(world, undo.preview(stranger, what))).effects == 0
+    done = await with_views(world, undo.undo(stranger, {"proposal_id": proposal}))
+    assert (done.undone, done.refused) == (0, 0)
+    assert (await world.get(one)).status == "archived"
+    with pytest.raises(InvalidInput):
+        await undo.preview(world.caller, {"proposal_id": proposal, "policy": 1})
+
+
+async def test_an_expiry_that_nobody_reviewed_is_named_and_undone(world, undo):
+    """Settlement 14: a policy acted; it is named on its event, found by no reviewer, and taken back."""
+    due = (world.clock.now - timedelta(days=30)).isoformat()
+    promise = await world.remember("Send the report", memory_type="commitment", due_at=due)
+    await world.catch_up()
+    await with_views(world, ExpirySweep(world.engine, timedelta(days=14)).sweep())
+    await world.catch_up()
+    [effect] = await effects_of(world)
+    assert (effect["name"], effect["acted"], effect["proposal_id"]) == ("commitment.transitioned", "expiry", None)
+    done = await with_views(world, undo.undo(world.caller, {"effect": effect["effect_id"]}))
+    assert (done.undone, done.refused) == (1, 0)
+    riding = Commitments(world.engine.log, world.engine.directory)
+    present = await riding.of_memory(world.caller.tenant, promise)
+    assert present is not None and present.status == "open"
+    again = await with_views(world, undo.undo(world.caller, {"undo_id": done.id}))
+    present = await riding.of_memory(world.caller.tenant, promise)
+    assert again.undone == 1 and present is not None and present.status == "expired"
+
+
+async def effects_of(world) -> list[dict]:
+    async with tenant_read_models(world.engine.doors, world.caller.tenant) as connection:
+        cursor = await connection.execute("select effect_id, name, acted, proposal_id from effects")
+        return [
+            dict(zip(("effect_id", "name", "acted", "proposal_id"), row, strict=True))
+            for row in await cursor.fetchall()
+        ]
