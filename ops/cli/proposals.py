@@ -185,7 +185,9 @@ def decide(
                 session.printer.line(proposal_line(one))
             session.printer.note(f"{found.total} found; decide them with --expected {found.total}")
             return
-        with session.printer.progress("deciding") as report:
+        with session.printer.progress(
+            "deciding", left="what was decided stays so; look at the rest again"
+        ) as report:
             done = memory.decide_many(
                 verdict, expected=expected, together=together, comment=comment, key=key, report=report, **which
             )

@@ -110,7 +110,9 @@ def perform(
     session = Session.of(context, json_only)
     what = _selector(effect, proposal, undo, of_pass, judge, policy, reviewer, session_run, since)
     with session.reading("effects", "review_queue", "live_memory") as memory:
-        with session.printer.progress("undoing") as report:
+        with session.printer.progress(
+            "undoing", left="what was undone stays so; go on with: lethelog undo resume, or the same --key"
+        ) as report:
             done = memory.undo(**what, key=key, report=report)
         session.catch_up(memory, ("effects", "live_memory"))
     _answer(session, done)
@@ -123,7 +125,12 @@ def resume(
 ) -> None:
     """Carry an interrupted undo to its end."""
     session = Session.of(context, json_only)
-    with session.reading("effects", "review_queue") as memory, session.printer.progress("undoing") as report:
+    with (
+        session.reading("effects", "review_queue") as memory,
+        session.printer.progress(
+            "undoing", left="what was undone stays so; go on with: lethelog undo resume, or the same --key"
+        ) as report,
+    ):
         done = memory.resume_undo(undo_id, report=report)
     _answer(session, done)
 
