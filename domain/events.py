@@ -4,10 +4,10 @@ The parts of the review desk stand in modules of their own and are found here by
 """
 
 from datetime import datetime
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict
 
 from .commitment_events import (
     CommitmentCarried,
@@ -19,7 +19,7 @@ from .commitment_events import (
 from .event import Event, NamedKind, event_class, event_names
 from .fact_events import FactAsserted, FactEffectUndone
 from .fields import Edge, LinkEdge, MemoryType, Producer, Trust
-from .judging import Action
+from .judgment import Judgment
 from .proposal_events import (
     ContradictionStaged,
     DependencyStaged,
@@ -38,6 +38,7 @@ from .webhook_events import (
     WebhookRemoved,
     WebhookSecretRotated,
 )
+from .whatif_events import WhatIfRequested, WhatIfVerdictRecorded
 
 __all__ = [
     "CommitmentCarried",
@@ -53,6 +54,7 @@ __all__ = [
     "FactAsserted",
     "FactEffectUndone",
     "FactStaged",
+    "Judgment",
     "MemoryEffectUndone",
     "NamedKind",
     "ProposalKind",
@@ -67,6 +69,8 @@ __all__ = [
     "WebhookRegistered",
     "WebhookRemoved",
     "WebhookSecretRotated",
+    "WhatIfRequested",
+    "WhatIfVerdictRecorded",
     "event_class",
     "event_names",
 ]
@@ -244,38 +248,6 @@ class MemoryEdgeAdded(Event):
 
 
 # --- verdict and proposal ---------------------------------------------------------------------------------------
-
-
-class Judgment(Event):
-    """What a verdict says, shared by the verdict itself and the proposal it leads to."""
-
-    pass_id: UUID
-    ref: str
-    rule: Literal["single", "pair"]
-    """Which candidate stream asked the question."""
-    action: Action
-    memory_id: UUID
-    related_id: UUID | None = None
-    judged_pair: tuple[UUID, UUID] | None = None
-    probability: float
-    probabilities: dict[str, float]
-    judge: str
-    """Identity of the judge; thresholds belong to it."""
-    model: str
-    seen: dict[UUID, int]
-    """State version of every memory shown, by id."""
-    evidence_memory: UUID | None = None
-    quote: str | None = None
-    """The sentence the verdict rests on; sealed under the memory it was read in."""
-
-    SEALED_FOR: ClassVar[dict[str, str]] = {"quote": "evidence_memory"}
-
-    @model_validator(mode="after")
-    def _related_stands_where_it_must(self) -> Self:
-        """A related memory stands exactly on supersede and conflict (A26)."""
-        if (self.action in ("supersede", "conflict")) != (self.related_id is not None):
-            raise ValueError(f"related_id must {'not ' if self.related_id else ''}be given for {self.action}")
-        return self
 
 
 class VerdictRecorded(Judgment):

@@ -111,3 +111,5 @@ PAIR_TYPES = ("decision", "preference", "fact")
 """Types that can be conflict pairs; events and notes are in neither stream (behaviour.md 1.16)."""
 JUDGE_OPERATION = "memory.forget.decide"
 """Name under which judge calls are metered."""
+WHATIF_OPERATION = "memory.forget.whatif"
+"""Name under which calls are metered that ask another judge what passes had asked before."""

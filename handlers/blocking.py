@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from ..projections.rebuild import Report, silent
+from .analytics.blocking_doors import BlockingAnalyticsDoor
 from .archive.exporting import ArchiveWritten
 from .archive.foreign import ForeignFormat, ForeignResult
 from .archive.importing import ImportResult
@@ -52,7 +53,9 @@ from .webhooks.blocking_doors import BlockingWebhooks
 T = TypeVar("T")
 
 
-class BlockingMemory(BlockingInstallation, BlockingErasureDoor, BlockingCommitmentDoor, BlockingReviewDoor):
+class BlockingMemory(
+    BlockingInstallation, BlockingErasureDoor, BlockingCommitmentDoor, BlockingReviewDoor, BlockingAnalyticsDoor
+):
     """Long-term memory of one tenant, for one actor. Opened by `Memory.local`; close it or use ``with``."""
 
     def __init__(self, opener: Callable[[], Coroutine[Any, Any, AsyncMemory]]) -> None:
@@ -100,6 +103,10 @@ class BlockingMemory(BlockingInstallation, BlockingErasureDoor, BlockingCommitme
 
     @property
     def _reviewer(self) -> AsyncMemory:
+        return self.asyncio
+
+    @property
+    def _analyst(self) -> AsyncMemory:
         return self.asyncio
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

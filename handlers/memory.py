@@ -15,6 +15,8 @@ from ..projections.rebuild import Report, silent
 from ..streams.broker import BrokerSettings
 from .access.caller import Caller
 from .access.credentials import Credential
+from .analytics.doors import AsyncAnalyticsDoor
+from .analytics.review_stats import ReviewFigures
 from .archive.exporting import ArchiveWritten, Exporting
 from .archive.foreign import ForeignFormat, ForeignResult, TakingOver
 from .archive.importing import Importing, ImportResult
@@ -64,6 +66,7 @@ from .tenancy.doors import AsyncTenants, AsyncTokens
 from .tenancy.policies import Policies
 from .undoing.undoing import Undoing
 from .webhooks.doors import AsyncWebhooks
+from .whatif.whatif import JudgeNamed, WhatIf, no_judges
 
 
 class _Waiting(Input):
@@ -74,7 +77,9 @@ Close = Callable[[], Awaitable[None]]
 _PASS_POLL_SECONDS = 0.1
 
 
-class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor, AsyncReviewDoor):
+class AsyncMemory(
+    AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor, AsyncReviewDoor, AsyncAnalyticsDoor
+):
     """Long-term memory of one tenant, for one actor; close it or use ``async with``."""
 
     def __init__(
@@ -86,6 +91,7 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor, Asyn
         *,
         broker: BrokerSettings | None = None,
         position: int = 0,
+        judge_named: JudgeNamed = no_judges,
     ) -> None:
         super().__init__(engine, whose, broker)
         self.tenants = AsyncTenants(engine, self.caller)
@@ -99,6 +105,8 @@ class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor, Asyn
         self._passes = Passes(engine, passes)
         self._explaining = Explaining(engine, self._reviewing)
         self._undoing = Undoing(engine, self._commands)
+        self._figures = ReviewFigures(engine)
+        self._what_if = WhatIf(engine, judge_named)
         self._event_log = EventLog(engine)
         self._exporting = Exporting(engine)
         self._importing = Importing(engine)

@@ -7,12 +7,15 @@ import asyncio
 from collections.abc import Collection
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import psycopg
 
 from ..domain import stated
+from ..domain.errors import InvalidInput
+from ..domain.judging import Judge
 from ..domain.thresholds import Thresholds
 from ..handlers.access.caller import Caller, actor_of
 from ..handlers.access.credentials import Credential, Credentials, Verifier
@@ -22,7 +25,7 @@ from ..handlers.engine import Clock, Engine, open_engine, utc_now
 from ..handlers.erasure.erasures import Erasures
 from ..handlers.erasure.means import ErasureMeans
 from ..handlers.forgetting.settings import PassSettings
-from ..handlers.judges import open_judge
+from ..handlers.judges import JUDGES, open_judge
 from ..handlers.judges.thresholds import thresholds_for
 from ..handlers.memory import AsyncMemory as AsyncDoor
 from ..handlers.operating.workers import ALL_ROLES, Role, Workers
@@ -119,7 +122,15 @@ async def open_memory(
         await workers.open()
         # Whatever any process wrote before this moment is in the first read.
         written = await engine.log.head()
-        return AsyncDoor(engine, whose, passes, stack.pop_all().aclose, broker=broker, position=written)
+        return AsyncDoor(
+            engine,
+            whose,
+            passes,
+            stack.pop_all().aclose,
+            broker=broker,
+            position=written,
+            judge_named=partial(open_judge_named, settings),
+        )
 
 
 async def open_credential(engine: Engine, settings: Settings) -> Caller | Credential:
@@ -155,19 +166,30 @@ async def open_caller(engine: Engine, settings: Settings) -> Caller:
 
 def open_pass_settings(settings: Settings, engine: Engine) -> PassSettings:
     """Judge, thresholds and floor the settings name."""
-    judge = open_judge(settings.judge, systemone=settings.systemone())
-    thresholds = thresholds_for(
-        judge.identity,
-        file=settings.judge_thresholds,
-        starting=settings.judge_starting_values,
-        shipped=_shipped(judge.name),
-    )
+    judge, thresholds = _judge_and_thresholds(settings, settings.judge_thresholds)
     return PassSettings(
         judge=judge,
         thresholds=thresholds,
         default_floor=floor_for(engine.embedder.model),
         enabled=settings.forgetting_pass_enabled,
     )
+
+
+def open_judge_named(settings: Settings, name: str) -> tuple[Judge, Thresholds]:
+    """A judge for a what-if, and the thresholds selected for it; close it when done. Raises `InvalidInput`."""
+    if name not in JUDGES:
+        raise InvalidInput("judge", f"must be one of {', '.join(JUDGES)}")
+    # The file is of the judge that the settings name, and refused for any other.
+    file = settings.judge_thresholds if name == settings.judge else None
+    return _judge_and_thresholds(settings.model_copy(update={"judge": name}), file)
+
+
+def _judge_and_thresholds(settings: Settings, file: Path | None) -> tuple[Judge, Thresholds]:
+    judge = open_judge(settings.judge, systemone=settings.systemone())
+    thresholds = thresholds_for(
+        judge.identity, file=file, starting=settings.judge_starting_values, shipped=_shipped(judge.name)
+    )
+    return judge, thresholds
 
 
 async def _servers(settings: Settings, stack: AsyncExitStack) -> tuple[str, str, str]:

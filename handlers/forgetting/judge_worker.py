@@ -5,8 +5,7 @@ memories. A crash anywhere leads to one charge and one verdict: the reserve, the
 keyed by the call, and an item that has its verdict is not asked again.
 """
 
-import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid5
 
@@ -18,18 +17,12 @@ from ...domain.judging import (
     DecisionRequest,
     DecisionResult,
     Item,
-    JudgedMemory,
     JudgeRejected,
     JudgeUnavailable,
-    Neighbour,
     NoVerdict,
-    PairItem,
-    SingleItem,
     batch_requests,
     make_request,
-    verdict_of,
 )
-from ...domain.memory import Memory
 from ...domain.policy import JUDGE_OPERATION
 from ...streams.handling import RetryLater
 from ...streams.log import Appended, CommandKey, NewEvent, Repeated, Unit
@@ -39,6 +32,7 @@ from ..engine import Engine
 from ..memories import MemoryCommands
 from ..tenancy.tenants import budget_stream
 from .pass_log import WORKER, PassReader, which_exist
+from .questions import call_of, judgment_of, question_of, shown_memory
 from .settings import PassSettings
 
 ASK_TIMES = 2
@@ -214,31 +208,9 @@ class JudgeWorker:
             events = [new for new in events if new.stream not in done]
 
     def _verdict(self, call: _Call, item: Item, answer: Answer, result: DecisionResult) -> VerdictRecorded:
-        verdict = verdict_of(item, answer)
-        evidence = verdict.evidence
         return VerdictRecorded(
-            pass_id=call.state.id,
-            ref=item.ref,
-            rule="pair" if isinstance(item, PairItem) else "single",
-            action=verdict.action,
-            memory_id=verdict.memory_id,
-            related_id=verdict.related_id,
-            judged_pair=verdict.judged_pair,
-            probability=verdict.probability,
-            probabilities=dict(verdict.probabilities),
-            judge=self._settings.judge.identity,
-            model=result.model,
-            seen=call.state.item(item.ref).seen,
-            evidence_memory=evidence.memory_id if evidence else None,
-            quote=evidence.quote if evidence else None,
-            call_id=call.id,
-            input_tokens=result.input_tokens,
-            output_tokens=result.output_tokens,
-            cost_usd=result.cost_usd,
-            request_id=result.request_id,
-            reply_digest=result.raw_digest,
-            state_digest=hashlib.sha256(call.request.state.encode()).hexdigest(),
-            raw_probabilities=dict(answer.raw_probabilities) if answer.raw_probabilities else None,
+            **judgment_of(call.state, item, answer, self._settings.judge.identity, result),
+            **call_of(call.id, call.request, answer, result),
         )
 
     async def _refuse(self, tenant: UUID, state: PassState, items: Sequence[CandidateItem], reason: str) -> None:
@@ -275,39 +247,9 @@ class JudgeWorker:
             if any(m is None or not m.live or m.state_version != item.seen.get(m.id) for m in shown):
                 await self._refuse(tenant, state, [item], "changed_meanwhile")
                 continue
-            seen = [_shown(memory, projects) for memory in shown if memory is not None]
-            items.append(_item(item, seen))
+            seen = [shown_memory(memory, projects) for memory in shown if memory is not None]
+            items.append(question_of(item, seen))
         return items
-
-
-def _item(item: CandidateItem, seen: Sequence[JudgedMemory]) -> Item:
-    if item.ref.startswith("p"):
-        return PairItem(item.ref, older=seen[0], newer=seen[1], similarity=item.similarity[0])
-    neighbours = tuple(
-        Neighbour(f"{item.ref}n{n}", memory, similarity)
-        for n, (memory, similarity) in enumerate(zip(seen[1:], item.similarity, strict=True))
-    )
-    return SingleItem(item.ref, memory=seen[0], newer=neighbours)
-
-
-def _shown(memory: Memory, projects: Mapping[UUID, str]) -> JudgedMemory:
-    return JudgedMemory(
-        memory_id=memory.id,
-        state_version=memory.state_version,
-        memory_type=memory.memory_type,
-        scope=memory.scope,
-        project=projects.get(memory.project) if memory.project else None,
-        topic=memory.topic or "",
-        content=memory.content or "",
-        occurred_at=memory.occurred_at,
-        last_touched_at=memory.fresh_at,
-        trust=memory.trust,
-        tags=memory.tags or (),
-        expires_at=memory.expires_at,
-        valid_to=memory.valid_to,
-        pinned=memory.pinned,
-        verified=memory.verified,
-    )
 
 
 def _settlement(call: _Call, result: DecisionResult) -> TenantBudgetSettled:

@@ -90,6 +90,7 @@ class Tenants:
         pass_id: UUID,
         envelope: Envelope,
         shown: Collection[UUID] = (),
+        operation: str = JUDGE_OPERATION,
     ) -> None:
         """Reserve one judge call of the day's budget; the same call again reserves nothing more.
 
@@ -103,7 +104,7 @@ class Tenants:
                 events = rules.decide_reserve(
                     budget,
                     cap=tenant.policy.judge_calls_per_day,
-                    operation=JUDGE_OPERATION,
+                    operation=operation,
                     call_id=call_id,
                     pass_id=pass_id,
                     judge=envelope.judge,

@@ -19,6 +19,7 @@ from typing import Any
 from uuid import UUID
 
 from ...domain.errors import LethelogError, Misconfigured
+from ...domain.intervals import wilson
 from ...domain.policy import ForgettingPolicy
 from ...handlers.engine import Engine
 from ...handlers.judges.stated import StatedJudge
@@ -30,7 +31,6 @@ from .candidate_fusion import reciprocal_ranks
 from .candidate_report import report
 from .candidate_sets import lineage, recurring, texts
 from .candidate_store import Record, Store, fresh_engine, open_store
-from .ranking import wilson
 
 NEAREST = (1, 3, 5)
 EMBEDDERS = ("wordllama", "minilm")

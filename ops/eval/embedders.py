@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from ...domain.errors import Misconfigured
+from ...domain.intervals import wilson
 from ...projections.embedders import Embedder, Vectors, floor_for, open_embedder
 from .embedders_report import report
-from .ranking import Lexical, Scores, fused, sign_test, wilson
+from .ranking import Lexical, Scores, fused, sign_test
 
 _ROOT = Path(__file__).resolve().parents[2]
 _EMBEDDERS: dict[str, tuple[str, dict[str, Any]]] = {

@@ -48,17 +48,6 @@ def fused(by_vector: Scores, by_words: Scores) -> Scores:
     return total
 
 
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share."""
-    if not n:
-        return (0.0, 1.0)
-    z = 1.959964
-    share = hits / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return (middle - half, middle + half)
-
-
 def sign_test(only_first: int, only_second: int) -> float:
     """Two-sided probability of a split at least as uneven, were both equally good."""
     n, few = only_first + only_second, min(only_first, only_second)

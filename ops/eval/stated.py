@@ -19,12 +19,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from ...domain.intervals import wilson
 from ...domain.judging import PairItem, SingleItem
 from ...domain.stated.precision import IDENTITY, MEASURED, THRESHOLDS, Measured, probability_of
 from ...domain.stated.rule import statements
 from ...domain.thresholds import ScoredVerdict, Thresholds, select_thresholds
 from . import stated_ends, stated_first_held_out, stated_held_out, stated_second_held_out, stated_selection
-from .ranking import wilson
 from .stated_items import PER_WORDING, READ_AT, Link, half_of, items, links, memory
 from .stated_real import RealSet, real_sets
 from .stated_report import report

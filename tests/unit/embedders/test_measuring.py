@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lethelog.domain.intervals import wilson
 from lethelog.ops.eval import embedders as script
-from lethelog.ops.eval.ranking import Lexical, fused, sign_test, wilson
+from lethelog.ops.eval.ranking import Lexical, fused, sign_test
 
 WORD = "quokka"
 

@@ -1,0 +1,1 @@
+"""Figures of the review desk, counted from what is on record."""

@@ -1,0 +1,1 @@
+"""What would have been proposed under other thresholds, another policy or another judge."""
