@@ -80,8 +80,8 @@ Clears = Callable[[Asked, Said], bool]
 def replay(answers: Iterable[tuple[Asked, Said]], clears: Clears) -> list[Would]:
     """The proposals there would have been, in the order of the record.
 
-    As in passes, one proposal at a time is open about a memory and an action (F32): a later one would not have been
-    staged while an earlier one was open. One that never was has no decision, and stays open.
+    As in passes, one proposal at a time is open about a memory and an action (F32): a later one would not have
+    been staged while an earlier one was open. One that never was has no decision, and stays open.
     """
     proposed: list[Would] = []
     holders: dict[tuple[UUID, Action], Would] = {}

@@ -54,8 +54,8 @@ class AsyncAnalyticsDoor:
         """What passes would have proposed under other thresholds, another policy or another judge, and how often
         reviewers had agreed.
 
-        Only another judge is asked anything: recorded questions it never answered, with the tenant's opt-in, out of
-        its budget and on record. Nothing is ever proposed by it.
+        Only another judge is asked anything: recorded questions it never answered, with the tenant's opt-in, out
+        of its budget and on record. Nothing is ever proposed by it.
         """
         done = await self._what_if.replay(await self.caller(), self._dated(other), policy, report)
         self.position = max(self.position, done.position)

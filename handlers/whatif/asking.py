@@ -1,9 +1,9 @@
 """Asking another judge what passes had asked: the recorded questions, at the tenant's leave and cost.
 
 A question is asked as the pass saw it. It is skipped where one of its memories was erased, or where somebody
-changed it since by a command of his own; what a reviewer's decision did to it does not count, or nothing that was
-accepted could ever be compared. The opt-in and the budget are looked at before each call, and each call is charged. Answers
-stand on streams of their own and never become proposals.
+changed it since by a command of his own; what a reviewer's decision did to it does not count, or nothing that
+was accepted could ever be compared. The opt-in and the budget are looked at before each call, and each call is
+charged. Answers stand on streams of their own and never become proposals.
 """
 
 from collections import Counter
