@@ -19,6 +19,7 @@ LEFT_OUT = {
     "webhook.": "its secret is known to one receiver, which the installation that made it tells; add it here anew",
     "erasure.": "an erasure is proved where it was done; what was erased comes as a skeleton",
     "undo.": "what was taken back stands in the history of each memory; who asks for more, asks here",
+    "whatif.": "what another judge was asked here is no part of any memory's history",
     "archive.": "a record of copies says nothing about the memories in them",
 }
 """Beginnings of the names of events that no archive holds, and why."""

@@ -30,6 +30,7 @@ from . import (
     vaulting,
     views,
     webhooks,
+    whatif,
     writing,
 )
 from .options import epilog
@@ -107,6 +108,7 @@ passes.register(app)
 proposals.register(app)
 review.register(app)
 undoing.register(app)
+whatif.register(app)
 servers.register(app)
 views.register(app)
 replaying.register(app)

@@ -15,6 +15,7 @@ from .cards import chain_lines, proposal_card
 from .digest import digest_lines
 from .keys import Keys, reading_keys
 from .output import Printer, one_line, safe, write
+from .review_stats import stats
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ def register(app: typer.Typer) -> None:
         "lethelog review digest",
         "lethelog review digest --since 2026-03-01T09:00:00Z --json",
         "lethelog review digest > digest.txt || mail -s 'to review' team@example.org < digest.txt",
+    )
+    o.add(
+        group,
+        stats,
+        "lethelog review stats",
+        "lethelog review stats --since 2026-03-01T00:00:00Z --json",
+        "lethelog review stats --prometheus > /var/lib/node_exporter/lethelog.prom",
     )
     app.add_typer(group, name="review", rich_help_panel="Forget")
 

@@ -44,6 +44,8 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "proposals": ("memory:read", {}),
     "proposal": ("memory:read", {"proposal_id": ID}),
     "review_digest": ("memory:read", {}),
+    "review_stats": ("memory:read", {}),
+    "what_if": ("memory:review", {"archive": 0.9}),
     "accept": ("memory:review", {"proposal_id": ID}),
     "reject": ("memory:review", {"proposal_id": ID}),
     "explain": ("memory:read", {"about": ID}),

@@ -29,6 +29,7 @@ NAMES = (
     "verdict.recorded", "verdict.refused",
     "webhook.changed", "webhook.disabled", "webhook.enabled", "webhook.registered", "webhook.removed",
     "webhook.secret_rotated",
+    "whatif.requested", "whatif.verdict_recorded",
 )  # fmt: skip
 
 
