@@ -77,9 +77,7 @@ Close = Callable[[], Awaitable[None]]
 _PASS_POLL_SECONDS = 0.1
 
 
-class AsyncMemory(
-    AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor, AsyncReviewDoor, AsyncAnalyticsDoor
-):
+class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor, AsyncReviewDoor, AsyncAnalyticsDoor):
     """Long-term memory of one tenant, for one actor; close it or use ``async with``."""
 
     def __init__(

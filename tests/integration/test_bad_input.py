@@ -19,6 +19,7 @@ from lethelog.domain.errors import InvalidInput, LethelogError, NotCaughtUp, Not
 from lethelog.domain.fields import Input, normalised
 from lethelog.domain.thresholds import starting_thresholds
 from lethelog.handlers import as_of, explaining, reading
+from lethelog.handlers.analytics.review_stats import ReviewFigures, StatsQuery
 from lethelog.handlers.commitments.listing import CommitmentListing, CommitmentQuery
 from lethelog.handlers.commitments.resolving import Resolving
 from lethelog.handlers.explaining import ChainQuery, Explaining
@@ -46,6 +47,7 @@ from lethelog.handlers.webhooks.webhooks import (
     WebhookQuery,
     Webhooks,
 )
+from lethelog.handlers.whatif.whatif import WhatIf, WhatIfQuery
 from lethelog.projections.progress import wait_for
 
 from .passes import ToldJudge, pass_settings
@@ -155,6 +157,7 @@ async def doors(world) -> list[Door]:
     passes = Passes(world.engine, pass_settings(ToldJudge()))
     chains = Explaining(world.engine, world.reviewing)
     undoing = Undoing(world.engine, world.commands)
+    figures, what_if = ReviewFigures(world.engine), WhatIf(world.engine)
     said = {"topic": "t", "content": "c"}
     proposal = {"proposal_id": uuid4()}
     webhooks, webhook = Webhooks(world.engine), {"webhook_id": uuid4()}
@@ -196,6 +199,8 @@ async def doors(world) -> list[Door]:
         (world.reviewing.preview_many, PreviewBulk, {}),
         (world.reviewing.decide_many, DecideMany, {"verdict": "reject", "expected": 0}),
         (chains.chain, ChainQuery, {"about": uuid4()}),
+        (figures.stats, StatsQuery, {}),
+        (what_if.replay, WhatIfQuery, {"archive": 0.9}),
         (undoing.preview, PreviewUndo, {"effect": uuid4()}),
         (undoing.undo, RequestUndo, {"effect": uuid4()}),
         (undoing.resume, UndoQuery, {"undo_id": uuid4()}),
@@ -232,6 +237,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     ),
     "uuid": ("", "None", "null", "x" * 36, 7, 1.5, True, b"\x00" * 16, str(UUID(int=1)).encode(), [], {}, object(), "\ud800"),
     "integer": ("", "x", "1.5", 1.5, float("nan"), float("inf"), [], {}, object(), -1, -(2**70), "\ud800", b"x"),
+    "number": ("", "x", -0.5, 1.5, float("nan"), float("inf"), [], {}, object(), "\ud800", b"x"),
     "boolean": ("", "perhaps", 7, 0.5, [], {}, object(), "\ud800", b"x"),
     "array": (7, "x", True, {"x": 1}, object(), [object()], [None], [["x"]], ["\ud800"], [7], b"x"),
     "object": (7, "x", True, [], ["x"], object(), {1: 2}, {"": 1}, {"k": object()}, {"k": {1, 2}}, {"k": b"x"},
@@ -698,6 +704,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     "proposals": {},
     "proposal": {"proposal_id": SOURCE},
     "review_digest": {},
+    "review_stats": {},
+    "what_if": {"archive": 0.9},
     "accept": {"proposal_id": SOURCE},
     "reject": {"proposal_id": SOURCE},
     "explain": {"about": SOURCE},
