@@ -240,6 +240,33 @@ def test_watching_prints_each_proposal_as_the_broker_brings_it_and_a_digest_coun
         assert process.returncode == 0 and out == b"" and b"Traceback" not in err, (out, err)
 
 
+def test_a_what_if_and_the_figures_of_reviewing_are_told_for_readers_programs_and_prometheus(cli, tmp_path):
+    [one, other] = staged(cli, 2)
+    cli.json("proposals", "accept", one["id"])
+    cli.json("proposals", "reject", other["id"])
+    stricter = cli.json("whatif", "--threshold", "supersede=0.999")
+    assert (stricter["disappeared"], stricter["appeared"], stricter["id"]) == (2, 0, None)
+    [supersede] = [row for row in stricter["recorded"] if row["action"] == "supersede"]
+    assert (supersede["proposed"], supersede["precision"]["hits"], supersede["precision"]["of"]) == (2, 1, 2)
+    policy = tmp_path / "policy.toml"
+    policy.write_text("pairs_cap = 0\nsingles_cap = 0\n")
+    assert cli.json("whatif", "--policy", str(policy))["unchanged"] == 0
+    readable = cli("whatif", "--threshold", "supersede=0.999").out
+    assert "1 of 2 (50%, 95 % interval 9% to 91%)" in readable and "too few to tell" in readable
+    # The judge that judged them said it all in the pass.
+    asked = cli.json("whatif", "--judge", "stated")
+    assert (asked["asking"]["reused"], asked["asking"]["asked"], asked["unchanged"]) == (2, 0, 2)
+    for wrong in ("supersede", "keep=0.5", "archive=x", "archive=2"):
+        refused = cli("whatif", "--threshold", wrong, "--json")
+        assert refused.status != 0 and refused.error["code"] == "invalid_input", wrong
+    stats = cli.json("review", "stats")
+    [kind] = [group for group in stats["groups"] if group["by"] == "kind"]
+    assert (kind["value"], kind["accepted"], kind["rejected"], kind["open"]) == ("retention", 1, 1, 0)
+    text = cli("review", "stats", "--prometheus").out
+    assert 'lethelog_review_proposals{by="kind",value="retention",status="accepted"} 1.0' in text
+    assert "1 of 2 (50%" in cli("review", "stats").out
+
+
 class _Terminal:
     """A command on a terminal of its own."""
 

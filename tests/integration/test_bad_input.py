@@ -218,7 +218,7 @@ async def test_this_list_of_doors_is_complete(world):
     """A command or read that is added without a place here would go untested."""
     listed = {door.name for door in await doors(world)}
     opened = (world.commands, world.reading, world.reviewing)
-    further = (Explaining, Undoing, Passes, Facts, Webhooks, Resolving, CommitmentListing)
+    further = (Explaining, Undoing, ReviewFigures, WhatIf, Passes, Facts, Webhooks, Resolving, CommitmentListing)
     for cls in (*map(type, opened), *further):
         for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
             takes_arguments = "arguments" in inspect.signature(method).parameters
