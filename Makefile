@@ -21,8 +21,8 @@ $(VENV)/.synced: uv.lock pyproject.toml
 demo: env  ## The main job on embedded servers, on the shipped sample
 	$(PYTHON) -m lethelog demo $(ARGS)
 
-test: env  ## All tests, on real servers of their own
-	$(PYTHON) -m pytest $(ARGS)
+test: env  ## All tests, on real servers of their own, as many at a time as there are cores (ARGS="-n 0": one)
+	$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: env  ## Formatting, lint, types, layers, schema drift
 	$(VENV)/bin/ruff format --check .

@@ -34,6 +34,12 @@ settings.register_profile("any-machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any-machine")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """A process for each core, each with servers of its own; only this one where there is one core."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, 4) if cores > 1 else 0
+
+
 @dataclass(frozen=True)
 class TestServers:
     """Where the servers of this run are."""
