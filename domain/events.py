@@ -16,6 +16,13 @@ from .commitment_events import (
     CommitmentScheduled,
     CommitmentTransitioned,
 )
+from .consolidation_events import (
+    ChosenPair,
+    ConsolidationCompleted,
+    ConsolidationRequested,
+    ConsolidationSelected,
+)
+from .contradiction_events import ContradictionEffectUndone, ContradictionFlagged, ContradictionResolved
 from .event import Event, NamedKind, event_class, event_names
 from .fact_events import FactAsserted, FactEffectUndone
 from .fields import Edge, LinkEdge, MemoryType, Producer, Trust
@@ -41,11 +48,18 @@ from .webhook_events import (
 from .whatif_events import WhatIfRequested, WhatIfVerdictRecorded
 
 __all__ = [
+    "ChosenPair",
     "CommitmentCarried",
     "CommitmentEffectUndone",
     "CommitmentOpened",
     "CommitmentScheduled",
     "CommitmentTransitioned",
+    "ConsolidationCompleted",
+    "ConsolidationRequested",
+    "ConsolidationSelected",
+    "ContradictionEffectUndone",
+    "ContradictionFlagged",
+    "ContradictionResolved",
     "ContradictionStaged",
     "DependencyStaged",
     "EdgeStaged",

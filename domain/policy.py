@@ -42,6 +42,9 @@ class ForgettingPolicy(BaseModel):
     """How many nearest newer memories of the same type, scope and project make pairs with a memory."""
     floor: Annotated[float, Field(ge=-1, le=1)] | None = None
     """Cosine below which a pair is noise; None = the floor selected for the embedding model (settlement 11)."""
+    consolidation_floor: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Cosine from which on an edge between two memories is proposed; None = the floor selected for the embedding
+    model, and no proposals where there is none (settlement 11)."""
     items_per_call: Annotated[int, Field(ge=1, le=SOURCE_ITEMS_PER_CALL)] = 1
     judge_calls_per_day: Annotated[int, Field(ge=0, le=1_000_000)] = 1_000
     """Budget: how many metered judge calls a UTC day may hold."""

@@ -174,6 +174,17 @@ class DigestFields(ReadFields, total=False):
     kind: ProposalKind
 
 
+class ContradictionFields(ReadFields, total=False):
+    """Which contradictions to list."""
+
+    status: Literal["open", "resolved"]
+    owner: str
+    overdue: bool
+    memory_id: AnyId
+    limit: int
+    cursor: str
+
+
 class TailFields(TypedDict, total=False):
     """Which events to follow."""
 

@@ -28,6 +28,8 @@ from .arguments import (
     TimeFields,
 )
 from .commitments.doors import BlockingCommitmentDoor
+from .consolidation.doors import BlockingConsolidationDoor
+from .contradictions.doors import BlockingContradictionDoor
 from .erasure.blocking_doors import BlockingErasureDoor
 from .memory import AsyncMemory
 from .operating.background_loop import BackgroundLoop
@@ -54,7 +56,13 @@ T = TypeVar("T")
 
 
 class BlockingMemory(
-    BlockingInstallation, BlockingErasureDoor, BlockingCommitmentDoor, BlockingReviewDoor, BlockingAnalyticsDoor
+    BlockingInstallation,
+    BlockingErasureDoor,
+    BlockingCommitmentDoor,
+    BlockingConsolidationDoor,
+    BlockingContradictionDoor,
+    BlockingReviewDoor,
+    BlockingAnalyticsDoor,
 ):
     """Long-term memory of one tenant, for one actor. Opened by `Memory.local`; close it or use ``with``."""
 
@@ -92,6 +100,14 @@ class BlockingMemory(
     def position(self) -> int:
         """Log position of this memory's newest write; reads wait for it."""
         return self.asyncio.position
+
+    @property
+    def _consolidating(self) -> AsyncMemory:
+        return self.asyncio
+
+    @property
+    def _contradicting(self) -> AsyncMemory:
+        return self.asyncio
 
     @property
     def _erasing(self) -> AsyncMemory:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from ..projections.commitments import CommitmentStates
+from ..projections.contradictions import Contradictions
 from ..projections.effects import Effects
 from ..projections.embedders import Embedder
 from ..projections.facts import Facts
@@ -50,6 +51,7 @@ class Engine:
     memory_history: MemoryHistory
     facts: Facts
     commitments: CommitmentStates
+    contradictions: Contradictions
     effects: Effects
     clock: Clock
     grace: timedelta
@@ -72,6 +74,7 @@ class Engine:
             self.memory_history,
             self.facts,
             self.commitments,
+            self.contradictions,
             self.effects,
         )
 
@@ -122,6 +125,7 @@ async def open_engine(
         memory_history=MemoryHistory(),
         facts=Facts(),
         commitments=CommitmentStates(log),
+        contradictions=Contradictions(),
         effects=Effects(),
         clock=clock,
         grace=grace,

@@ -47,6 +47,7 @@ from .access.caller import Caller
 from .claims import TextClaims
 from .command_keys import command_key
 from .commitments.riding import Commitments
+from .contradictions.flagging import flag_refused
 from .engine import Engine
 from .operating.views import Written
 from .present import present_memory
@@ -173,7 +174,23 @@ class MemoryCommands:
                 new_keys=frozenset({successor_id}),
             )
 
-        return await self._run(caller, command, retry, attempt)
+        try:
+            return await self._run(caller, command, retry, attempt)
+        except Conflict as refused:
+            await self._flag_refused(caller, refused)
+            raise
+
+    async def _flag_refused(self, caller: Caller, refused: Conflict) -> None:
+        """Flag what a refused write contradicts, so that somebody decides; it stays refused all the same."""
+        pair = [refused.details.get(name) for name in ("memory_id", "refuted_memory")]
+        present = await self.load_many(caller.tenant, [one for one in pair if isinstance(one, UUID)])
+        if len(present) < 2 or any(memory.erased for memory in present.values()):
+            return
+        one, other = (present[UUID(str(memory_id))] for memory_id in pair)
+        command_id = new_id()
+        policy = (await self._engine.tenants.get(caller.tenant)).policy_version
+        envelope = Envelope(caller.actor, cause=command_id, correlation=command_id, policy=policy)
+        await flag_refused(self._engine, caller.tenant, one, other, command_id, envelope)
 
     async def move(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
         """Change only the filing of a memory."""

@@ -36,6 +36,8 @@ from .arguments import (
     topic_of,
 )
 from .commitments.doors import AsyncCommitmentDoor
+from .consolidation.doors import AsyncConsolidationDoor
+from .contradictions.doors import AsyncContradictionDoor
 from .engine import Engine
 from .erasure.doors import AsyncErasureDoor
 from .explaining import Explaining
@@ -77,7 +79,15 @@ Close = Callable[[], Awaitable[None]]
 _PASS_POLL_SECONDS = 0.1
 
 
-class AsyncMemory(AsyncInstallation, AsyncErasureDoor, AsyncCommitmentDoor, AsyncReviewDoor, AsyncAnalyticsDoor):
+class AsyncMemory(
+    AsyncInstallation,
+    AsyncErasureDoor,
+    AsyncCommitmentDoor,
+    AsyncConsolidationDoor,
+    AsyncContradictionDoor,
+    AsyncReviewDoor,
+    AsyncAnalyticsDoor,
+):
     """Long-term memory of one tenant, for one actor; close it or use ``async with``."""
 
     def __init__(

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from ..domain.fields import LinkEdge
 from ..domain.memory import Memory
 from ..projections.rows import MemoryRow
 from .engine import Engine
-from .operating.views import MemoryView
+from .operating.views import LinkView, MemoryView
 
 NAMED = ("project", "project_before", "user", "agent", "run", "session", "subject", "approver")
 """Fields of events that hold an opaque id in the place of an outside name."""
@@ -47,6 +48,7 @@ async def present_memory(
         valid_to=memory.valid_to,
         expires_at=memory.expires_at,
         derived_from=[str(one) for one in memory.derived_from],
+        links=_edges(memory.links),
         predecessor=memory.predecessor,
         earlier=memory.earlier,
         successor=memory.successor,
@@ -97,6 +99,9 @@ async def present_rows(engine: Engine, tenant: UUID, rows: Sequence[MemoryRow], 
             valid_to=row.valid_to,
             expires_at=row.expires_at,
             derived_from=tuple(UUID(one) for one in row.derived_from),
+            links=tuple(
+                LinkView(memory_id=UUID(one), edge=edge) for one, edges in row.links.items() for edge in edges
+            ),
             predecessor=row.predecessor,
             earlier=row.earlier,
             superseded_by=row.successor,
@@ -107,6 +112,13 @@ async def present_rows(engine: Engine, tenant: UUID, rows: Sequence[MemoryRow], 
         )
         for row in rows
     ]
+
+
+def _edges(links: Iterable[tuple[UUID, LinkEdge]]) -> dict[str, list[LinkEdge]]:
+    found: dict[str, list[LinkEdge]] = {}
+    for memory_id, edge in links:
+        found.setdefault(str(memory_id), []).append(edge)
+    return found
 
 
 def _references(rows: Iterable[MemoryRow]) -> set[UUID]:

@@ -4,6 +4,7 @@ Reads one snapshot: live memory, the neighbour cache (`neighbours.refresh` comes
 what was asked before. What blocks a question, and what opens it again:
 
 * a pair, once asked, until either side's freshness moves, whatever came of it (settlement 8);
+* a pair that an edge was proposed between, or stands between, for ever (behaviour.md 1.16);
 * a memory with an open proposal on it, and one that an open proposal names as the newer side, as a single;
 * a memory whose proposal was rejected, as a single until its freshness moves, and as the older side of a pair
   with anything that was on record when it was rejected (settlement 9);
@@ -181,7 +182,7 @@ class _Found:
 _LIVE_ROWS = f"""
     live as materialized (
         select memory_id, memory_type, scope, project, state_version, fresh_at, recorded_at, occurred_at,
-            pinned or verified as guarded, derived_from, predecessor
+            pinned or verified as guarded, derived_from, predecessor, links
         from live_memory where tenant = %(tenant)s and memory_type = any(%(types)s) and {LIVE}
     )"""
 
@@ -192,14 +193,16 @@ _PAIRS = f"""
         from candidate_neighbours where tenant = %(tenant)s and memory_type = any(%(types)s)
     ), asked as (
         select least(a, b) as one, greatest(a, b) as other, max(created_at) as at,
-            bool_or(status = 'proposed') as open
+            bool_or(status = 'proposed' or kind = 'consolidation') as settled
         from (
-            select coalesce(pair_older, memory_id) as a, coalesce(pair_newer, related_id) as b, created_at, status
-            from review_queue where tenant = %(tenant)s and status <> 'withdrawn'
+            select coalesce(pair_older, memory_id) as a, coalesce(pair_newer, related_id) as b, created_at, status,
+                kind
+            from review_queue
+            where tenant = %(tenant)s and status <> 'withdrawn' and kind <> 'dependency'
         ) q where b is not null group by 1, 2
     ), rejected as (
         select memory_id, max(decided_at) as at from review_queue
-        where tenant = %(tenant)s and status = 'rejected' group by memory_id
+        where tenant = %(tenant)s and status = 'rejected' and kind = 'retention' group by memory_id
     )
     select o.memory_id, w.memory_id, o.memory_type, o.fresh_at < %(stale_before)s, rank, similarity,
         o.state_version, w.state_version, count(*) over ()
@@ -208,10 +211,11 @@ _PAIRS = f"""
         left join rejected r on r.memory_id = older and r.at > o.fresh_at
     where rank <= %(neighbours)s and similarity >= %(floor)s
         and w.memory_type = o.memory_type and w.scope = o.scope and w.project is not distinct from o.project
-        and (a.at is null or not (a.open or a.at > greatest(o.fresh_at, w.fresh_at)))
+        and (a.at is null or not (a.settled or a.at > greatest(o.fresh_at, w.fresh_at)))
         and (r.at is null or w.recorded_at > r.at)
         and w.predecessor is distinct from older and o.predecessor is distinct from newer
         and not (w.derived_from ? older::text or o.derived_from ? newer::text)
+        and not (w.links ? older::text or o.links ? newer::text)
     order by 4 desc, rank, similarity desc, older, newer
     limit %(limit)s
 """
@@ -230,7 +234,8 @@ _SINGLES = f"""
         select * from live where fresh_at < %(stale_before)s
             and not exists (
                 select from review_queue q where q.tenant = %(tenant)s and q.memory_id = live.memory_id
-                    and (q.status = 'proposed' or q.status in ('rejected', 'applied') and q.decided_at > fresh_at))
+                    and (q.status = 'proposed' or q.status in ('rejected', 'applied') and q.kind = 'retention'
+                        and q.decided_at > fresh_at))
             and not exists (
                 select from review_queue q
                 where q.tenant = %(tenant)s and q.related_id = live.memory_id and q.status = 'proposed')

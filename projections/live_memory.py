@@ -88,7 +88,7 @@ class LiveMemory:
 
     @property
     def version(self) -> str:
-        return f"4/{self._embedder.model}/{self._embedder.dimensions}"
+        return f"5/{self._embedder.model}/{self._embedder.dimensions}"
 
     def loading(self, start: int, target: int) -> Projection:
         from .live_memory_loading import LiveMemoryLoading
@@ -115,6 +115,8 @@ class LiveMemory:
             f"create index live_memory_lexemes on {schema}.live_memory using gin (lexemes)",
             f"create index live_memory_vectors on {schema}.live_memory "
             "using hnsw (embedding public.halfvec_cosine_ops)",
+            f"create index live_memory_derived on {schema}.live_memory (tenant, memory_id) "
+            "where derived_from <> '[]'",
             f"create index live_memory_unembedded on {schema}.live_memory (position) where embedding is null",
         ):
             await connection.execute(statement)

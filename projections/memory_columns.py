@@ -16,6 +16,7 @@ from uuid import UUID
 import numpy as np
 from pydantic_core import to_json
 
+from ..domain.fields import LinkEdge
 from ..domain.memory import Memory
 
 COLUMNS: dict[str, str] = {
@@ -50,6 +51,8 @@ COLUMNS: dict[str, str] = {
     "valid_to": "timestamptz",
     "expires_at": "timestamptz",
     "derived_from": "jsonb not null",
+    # Older memory -> kinds of edges to it.
+    "links": "jsonb not null",
     "predecessor": "uuid",
     "earlier": "uuid",
     "successor": "uuid",
@@ -67,7 +70,7 @@ _FIXED = ("tenant", "memory_id", "version", "state_version", "position")
 _FLAGS = ("core", "pinned", "verified", "archived", "suppressed", "refuted", "quarantined")
 _TIMES = ("occurred_at", "recorded_at", "changed_at", "fresh_at")
 """Columns that are never empty and always of the same length: they stand first in a row, packed in one go."""
-_COMMON = ("memory_type", "scope", "topic", "content", "tags", "producer", "trust", "derived_from")
+_COMMON = ("memory_type", "scope", "topic", "content", "tags", "producer", "trust", "derived_from", "links")
 _SELDOM = tuple(name for name in COLUMNS if name not in (*_FIXED, *_FLAGS, *_TIMES, *_COMMON))
 """Of most memories all of these are empty."""
 _pack_fixed = Struct("!h i16s i16s iq iq iq" + " i?" * len(_FLAGS) + " iq" * len(_TIMES)).pack
@@ -81,6 +84,7 @@ _END = b"\xff\xff"
 NULL = _LENGTH(-1)
 """A field that holds nothing."""
 _EMPTY_LIST = _LENGTH(3) + b"\1[]"
+_EMPTY_OBJECT = _LENGTH(3) + b"\1{}"
 
 
 def text_field(value: str) -> bytes:
@@ -121,6 +125,15 @@ def _jsonb_field(value: Any) -> bytes:
     return _LENGTH(len(encoded) + 1) + b"\1" + encoded
 
 
+def _links_field(value: Sequence[tuple[UUID, LinkEdge]]) -> bytes:
+    if not value:
+        return _EMPTY_OBJECT
+    edges: dict[str, list[LinkEdge]] = {}
+    for memory_id, edge in value:
+        edges.setdefault(str(memory_id), []).append(edge)
+    return _jsonb_field(edges)
+
+
 def _metadata_field(value: Any) -> bytes:
     return text_field(json.dumps(value, ensure_ascii=False))
 
@@ -133,6 +146,7 @@ _FIELD_OF: dict[str, Callable[[Any], bytes]] = {
 }
 _SAID_OTHERWISE: dict[str, Callable[[Any], bytes]] = {
     "metadata": _metadata_field,
+    "links": _links_field,
     # Of these there are a few different ones, of scopes as many as somebody thinks of.
     "scope": lru_cache(1_000)(text_field),
     "memory_type": cache(text_field),

@@ -87,7 +87,13 @@ class MemoryHistory:
     )
     stream_column = "stream"
     wants = frozenset(event_names("memory.")) | frozenset(
-        (*event_names("verdict."), *event_names("proposal."), *event_names("commitment."), ErasurePerformed.NAME)
+        (
+            *event_names("verdict."),
+            *event_names("proposal."),
+            *event_names("commitment."),
+            *event_names("contradiction."),
+            ErasurePerformed.NAME,
+        )
     )
 
     def loading(self, start: int, target: int) -> Projection:

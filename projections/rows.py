@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from ..domain.fields import Status
+from ..domain.fields import LinkEdge, Status
 from ..streams.database import Connection
 from .as_of import AsOf
 from .filters import MemoryFilter
@@ -45,6 +45,7 @@ class MemoryRow:
     valid_to: datetime | None
     expires_at: datetime | None
     derived_from: list[str]
+    links: dict[str, list[LinkEdge]]
     predecessor: UUID | None
     earlier: UUID | None
     successor: UUID | None

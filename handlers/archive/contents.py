@@ -11,10 +11,11 @@ from ...streams.directory import NameKind
 from ...streams.payloads import Actor, Envelope, Origin, RecordedEvent
 from .file import ArchivedActor, ArchivedEvent
 
-KINDS = ("tenant", "memory", "commitment", "pass", "verdict", "proposal", "fact")
+KINDS = ("tenant", "memory", "commitment", "pass", "verdict", "proposal", "fact", "contradiction")
 """First words of the events in an archive, in the order in which it holds them: nothing precedes what seals it."""
 LEFT_OUT = {
     "tenant.budget_": "a day's judge calls were paid where they were made",
+    "consolidation.": "a pass compares by the embedding model of its own installation; what it proposed comes",
     "token.": "a credential belongs to the installation that issued it",
     "webhook.": "its secret is known to one receiver, which the installation that made it tells; add it here anew",
     "erasure.": "an erasure is proved where it was done; what was erased comes as a skeleton",

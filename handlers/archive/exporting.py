@@ -163,7 +163,7 @@ class Exporting:
         self, tenant: UUID, upto: int, chosen: ArchiveFilter | None, report: Report, *, content: bool
     ) -> AsyncGenerator[list[ArchivedEvent]]:
         # A narrowed archive holds no passes: each is about memories of every kind. Nor the tenant's settings.
-        kinds = KINDS if chosen is None else ("memory", "commitment", "proposal", "fact")
+        kinds = KINDS if chosen is None else ("memory", "commitment", "proposal", "fact", "contradiction")
         for number, kind in enumerate(kinds):
             after = 0
             while True:

@@ -79,6 +79,8 @@ async def opened(item: Item, archive: UUID, now: datetime, register: Register) -
         raise InvalidInput("event", "a proposal begins with what was staged or dismissed")
     if item.kind == "fact":
         _check_fact(events)
+    if item.kind == "contradiction" and not isinstance(events[0].event, e.ContradictionFlagged):
+        raise InvalidInput("event", "a contradiction begins with what was flagged")
     for new in events:
         _check_reasons(new.event)
     return Opened(item, tuple(events), states, _commitments(item, events) if item.kind == "commitment" else ())

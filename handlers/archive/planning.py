@@ -51,7 +51,7 @@ class _Drafted:
     new_keys: set[UUID] = field(default_factory=set[UUID])
     outcomes: list[ImportedItem] = field(default_factory=list[ImportedItem])
     sources: set[UUID] = field(default_factory=set[UUID])
-    """Memories of facts that are here."""
+    """Memories of facts and contradictions that are here."""
 
 
 class Planner:
@@ -85,7 +85,7 @@ class Planner:
         await slots.look_up(made.states for made in made_well)
         await open_slots.look_up(made for made in made_well if made.item.kind == "proposal")
         drafted.sources = await self._present_memories(
-            {_source(made) for made in made_well if made.item.kind == "fact"}
+            {one for made in made_well if made.item.kind in _RESTING for one in _sources(made)}
         )
         await rides.look_up(made for made in made_well if made.item.kind == "commitment")
         for item, made in zip(items, all_made, strict=True):
@@ -161,7 +161,7 @@ class Planner:
             problem = settling.settle(made, len(present), coming=self._coming, refused=self._refused)
             if problem is not None:
                 return outcome("refused", problem)
-        elif item.kind == "fact" and not self._is_here(made, drafted):
+        elif item.kind in _RESTING and not self._is_here(made, drafted):
             return outcome("refused", "it is of a memory that is not here")
         drafted.events += made.events[len(present) :]
         if item.kind == "memory" and not present:
@@ -188,9 +188,10 @@ class Planner:
         return {one for one, name in names.items() if name == "memory.remembered"}
 
     def _is_here(self, made: Opened, drafted: _Drafted) -> bool:
-        """Whether a fact's memory is here, or comes."""
-        memory = _source(made)
-        return memory not in self._refused and (memory in self._coming or memory in drafted.sources)
+        """Whether the memories that a fact or a contradiction is about are here, or come."""
+        return all(
+            one not in self._refused and (one in self._coming or one in drafted.sources) for one in _sources(made)
+        )
 
     async def _plan_settings(self, made: Opened, present: ImportedItem, drafted: _Drafted) -> ImportedItem:
         """The tenant's settings come into a tenant that has made none of its own."""
@@ -223,11 +224,17 @@ class Planner:
             self._coming.discard(outcome.id)
 
 
-def _source(made: Opened) -> UUID:
-    """The memory that a fact was read in."""
+_RESTING = ("fact", "contradiction")
+"""Kinds that come only with the memories that they are about."""
+
+
+def _sources(made: Opened) -> set[UUID]:
+    """The memory that a fact was read in; the two that contradict each other."""
     first = made.events[0].event
+    if isinstance(first, e.ContradictionFlagged):
+        return {first.memory_id, first.related_id}
     assert isinstance(first, e.FactAsserted)
-    return first.memory_id
+    return {first.memory_id}
 
 
 def _same(item: Item, present: list[UUID]) -> bool:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ...domain.fields import Status
+from ...domain.fields import LinkEdge, Status
 
 
 class View(BaseModel):
@@ -25,6 +25,13 @@ class AsOfView(View):
     """The log position that ``known_at`` stands for."""
     valid_at: datetime | None = None
     """What held at this instant."""
+
+
+class LinkView(View):
+    """An edge to an older memory, which stays as it is."""
+
+    memory_id: UUID
+    edge: LinkEdge
 
 
 class MemoryView(View):
@@ -58,6 +65,8 @@ class MemoryView(View):
     valid_to: datetime | None = None
     expires_at: datetime | None = None
     derived_from: tuple[UUID, ...] = ()
+    links: tuple[LinkView, ...] = ()
+    """What it extends or derives from, by accepted proposals."""
     predecessor: UUID | None = None
     """The memory this one revised."""
     earlier: UUID | None = None

@@ -31,6 +31,9 @@ from ...streams.subscriptions import (
 from ...streams.tasks import TaskPublisher
 from ...streams.topology import Durable
 from ..commitments.expiry import ExpirySweep
+from ..consolidation.running import Consolidating
+from ..consolidation.schedule import ConsolidationSchedule
+from ..dependencies.reviews import DependencyReviews
 from ..engine import Engine
 from ..erasure.acknowledgments import Acknowledgments
 from ..erasure.erasures import Erasures
@@ -44,7 +47,18 @@ if TYPE_CHECKING:
     from ...streams.consumers import Consumers
 
 _LOG = logging.getLogger(__name__)
-Role = Literal["views", "relay", "passes", "judge", "schedule", "erasures", "webhooks", "commitments"]
+Role = Literal[
+    "views",
+    "relay",
+    "passes",
+    "judge",
+    "schedule",
+    "erasures",
+    "webhooks",
+    "commitments",
+    "consolidation",
+    "dependencies",
+]
 ALL_ROLES: frozenset[Role] = frozenset(get_args(Role))
 SCHEDULE_SECONDS = 30.0
 VECTOR_SECONDS = 5.0
@@ -55,6 +69,10 @@ ERASURE_SECONDS = 10.0
 """How often erasures are looked for that are not verified yet."""
 SWEEP_SECONDS = 900.0
 """How often commitments are looked for that are long overdue (behaviour.md 1.14.6)."""
+CONSOLIDATION_SECONDS = 60.0
+"""How often it is looked whether another hour has begun."""
+DEPENDENCY_SECONDS = 900.0
+"""How often memories are looked for that rest on what ended, beside those that events tell of."""
 JUDGE_POLICY = RetryPolicy(max_deliveries=8, delays=(0.5, 2.0, 10.0, 60.0), ack_wait=30.0)
 
 
@@ -100,6 +118,11 @@ class Workers:
             self._spawn(self.webhooks.run(), "webhooks")
         if "commitments" in self._roles:
             self._spawn(_repeat(SWEEP_SECONDS, self._sweep_commitments), "commitments")
+        if "consolidation" in self._roles:
+            schedule = ConsolidationSchedule(self._engine)
+            self._spawn(_repeat_after(CONSOLIDATION_SECONDS, schedule.look), "consolidation")
+        if "dependencies" in self._roles:
+            self._spawn(_repeat_after(DEPENDENCY_SECONDS, self._review_dependents), "dependencies")
         if self._broker is not None and "relay" in self._roles:
             self._relay = Relay(self._engine.database, self._engine.tail, self._broker)
             await self._relay.open()
@@ -123,6 +146,10 @@ class Workers:
             subscriptions.append(_acknowledgments(Acknowledgments(self._engine, broker).handle))
         if self.webhooks is not None:
             subscriptions.append(_told(self.webhooks.handle))
+        if "consolidation" in self._roles:
+            subscriptions.append(_consolidations(Consolidating(self._engine).on_requested))
+        if "dependencies" in self._roles:
+            subscriptions.append(_endings(DependencyReviews(self._engine).on_ended))
         if self._settings is not None:
             subscriptions += self._passes(broker, self._settings)
         if subscriptions:
@@ -156,6 +183,9 @@ class Workers:
 
     async def _sweep_commitments(self) -> None:
         await self._sweep.sweep()
+
+    async def _review_dependents(self) -> None:
+        await DependencyReviews(self._engine).sweep()
 
     async def _carry_on_erasures(self) -> None:
         await Erasures(self._engine).carry_on_open()
@@ -200,6 +230,16 @@ def _told(handle: EventHandler) -> EventSubscription:
     return EventSubscription("webhooks", names, handle, concurrency=8, unknown="deliver")
 
 
+def _consolidations(handle: EventHandler) -> EventSubscription:
+    policy = RetryPolicy(max_deliveries=20, delays=(0.5, 2.0, 10.0, 30.0))
+    return EventSubscription("consolidation", ("consolidation.requested",), handle, policy=policy)
+
+
+def _endings(handle: EventHandler) -> EventSubscription:
+    names = ("memory.superseded", "memory.refuted", "erasure.performed")
+    return EventSubscription("dependencies", names, handle, concurrency=2)
+
+
 def durables_of_roles(broker: BrokerSettings, roles: Collection[str], judge: str) -> list[Durable]:
     """What roles consume by, with the judge of this identity; for comparing with what the broker has."""
 
@@ -215,7 +255,17 @@ def durables_of_roles(broker: BrokerSettings, roles: Collection[str], judge: str
         subscriptions.append(_acknowledgments(unused))
     if "webhooks" in roles:
         subscriptions.append(_told(unused))
+    if "consolidation" in roles:
+        subscriptions.append(_consolidations(unused))
+    if "dependencies" in roles:
+        subscriptions.append(_endings(unused))
     return [one for subscription in subscriptions for one in durables_of(subscription, broker)]
+
+
+async def _repeat_after(seconds: float, once: Callable[[], Awaitable[None]]) -> None:
+    """The same for what has no hurry: a process that lives for a moment only does none of it."""
+    await asyncio.sleep(seconds)
+    await _repeat(seconds, once)
 
 
 async def _repeat(seconds: float, once: Callable[[], Awaitable[None]]) -> None:

@@ -49,3 +49,11 @@ class Acceptance(Protocol):
         proposal stays open.
         """
         ...
+
+
+class Rejection(Protocol):
+    """What rejecting proposals of one kind does beside the proposal itself."""
+
+    async def dismissed(self, tenant: UUID, proposal: Proposal) -> list[StreamChange]:
+        """The changes, decided against what is on record now; nothing is appended yet."""
+        ...

@@ -25,7 +25,7 @@ from ..forgetting.open_proposals import release_slot
 from ..memories import MemoryCommands
 from ..operating.views import Decided
 from .changes import Changes, Decision, StreamChange
-from .kinds import acceptances
+from .kinds import acceptances, rejections
 from .loading import load_open, load_proposal
 from .presenting import proposal_from_log
 
@@ -40,7 +40,7 @@ class Decide(Input):
     proposal_id: Id
     comment: Reason | None = None
     holds: Id | None = None
-    """Of a contradiction that is accepted: the memory that holds, the other being refuted. Left out, both stay."""
+    """Of a contradiction that is accepted: the memory that holds and supersedes the other. Left out, both stay."""
     key: KeyText | None = None
 
 
@@ -50,6 +50,7 @@ class Deciding:
     def __init__(self, engine: Engine, memories: MemoryCommands) -> None:
         self._engine = engine
         self._acceptances = acceptances(engine, memories)
+        self._rejections = rejections(engine, memories)
 
     async def accept(self, caller: Caller, arguments: Mapping[str, Any]) -> Decided:
         """Apply a proposal, against the versions it saw, in one unit with its effect.
@@ -91,7 +92,8 @@ class Deciding:
             proposals = [await load_proposal(self._engine.log, tenant, one.proposal_id) for one in decisions]
             decided = {one.id for one in proposals}
             for proposal, one in zip(proposals, decisions, strict=True):
-                part = await self._accepted(caller, proposal, one) if accept else _rejected(proposal, one)
+                decide = self._accepted if accept else self._rejected
+                part = await decide(caller, proposal, one)
                 await self._withdraw_siblings(tenant, proposal, part, decided)
                 _merge(whole, part, proposal)
                 changed[proposal.id] = part.changed
@@ -116,7 +118,8 @@ class Deciding:
         envelope = Envelope(caller.actor, cause=command_id, correlation=command_id, policy=settings.policy_version)
         for _ in range(ATTEMPTS):
             proposal = await load_proposal(self._engine.log, tenant, command.proposal_id)
-            changes = await self._accepted(caller, proposal, command) if accept else _rejected(proposal, command)
+            decide = self._accepted if accept else self._rejected
+            changes = await decide(caller, proposal, command)
             withdrawn = await self._withdraw_siblings(tenant, proposal, changes)
             outcome = await self._engine.log.append(_unit(tenant, proposal, changes, envelope, key))
             if isinstance(outcome, KeyTaken):
@@ -136,6 +139,14 @@ class Deciding:
         accepted = rules.decide_accept(proposal, command.comment, changes.changed)
         changes.streams.insert(0, StreamChange(proposal.id, proposal.version, accepted))
         changes.claims += release_slot(proposal)
+        return changes
+
+    async def _rejected(self, caller: Caller, proposal: Proposal, command: Decide) -> Changes:
+        declined = rules.decide_reject(proposal, command.comment)
+        changes = Changes([StreamChange(proposal.id, proposal.version, declined)], release_slot(proposal))
+        rejection = self._rejections.get(proposal.kind)
+        if rejection is not None:
+            changes.streams += await rejection.dismissed(caller.tenant, proposal)
         return changes
 
     async def _withdraw_siblings(
@@ -203,11 +214,6 @@ def _merge(whole: Changes, part: Changes, proposal: Proposal) -> None:
     whole.claims += part.claims
     whole.changed += part.changed
     whole.new_keys |= part.new_keys
-
-
-def _rejected(proposal: Proposal, command: Decide) -> Changes:
-    declined = rules.decide_reject(proposal, command.comment)
-    return Changes([StreamChange(proposal.id, proposal.version, declined)], release_slot(proposal))
 
 
 def _unit(tenant: UUID, proposal: Proposal, changes: Changes, envelope: Envelope, key: CommandKey) -> Unit:

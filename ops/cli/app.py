@@ -10,6 +10,8 @@ from . import (
     auditing,
     benching,
     commitments,
+    consolidating,
+    contradicting,
     demo,
     doctoring,
     erasing,
@@ -105,6 +107,8 @@ facts.register(app)
 commitments.register(app)
 event_log.register(app)
 passes.register(app)
+consolidating.register(app)
+contradicting.register(app)
 proposals.register(app)
 review.register(app)
 undoing.register(app)

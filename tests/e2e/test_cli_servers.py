@@ -53,6 +53,8 @@ def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_ever
         "schedule",
         "erasures",
         "commitments",
+        "consolidation",
+        "dependencies",
     }
     assert own.json("up")["worker"]["pid"] == up["worker"]["pid"]
 
@@ -173,7 +175,7 @@ def test_read_models_are_compared_and_rebuilt(cli):
     assert different.status == 1 and not json.loads(different.out)["equal"]
     assert "1 row only live, 1 only rebuilt" in cli("compare", "live_memory").out
     rebuilt = cli.json("rebuild", "all")["rebuilt"]
-    names = ["live_memory", "review_queue", "memory_history", "facts", "commitments", "effects"]
+    names = ["live_memory", "review_queue", "memory_history", "facts", "commitments", "contradictions", "effects"]
     assert [found["name"] for found in rebuilt] == names
     assert cli.json("show", one)["content"] == "Deploys go to Hetzner"
     assert cli.json("compare", "live_memory")["equal"]

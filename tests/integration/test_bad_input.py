@@ -22,6 +22,10 @@ from lethelog.handlers import as_of, explaining, reading
 from lethelog.handlers.analytics.review_stats import ReviewFigures, StatsQuery
 from lethelog.handlers.commitments.listing import CommitmentListing, CommitmentQuery
 from lethelog.handlers.commitments.resolving import Resolving
+from lethelog.handlers.consolidation import passes as consolidation_passes
+from lethelog.handlers.consolidation.passes import ConsolidationQuery, Consolidations, RequestConsolidation
+from lethelog.handlers.contradictions import listing as contradiction_listing
+from lethelog.handlers.contradictions.listing import ContradictionListing, ContradictionQuery
 from lethelog.handlers.explaining import ChainQuery, Explaining
 from lethelog.handlers.facts import Facts, FactsQuery
 from lethelog.handlers.forgetting import requesting
@@ -155,6 +159,7 @@ async def doors(world) -> list[Door]:
     caller, commands, about = world.caller, world.commands, {"memory_id": memory_id}
     resolving = Resolving(world.engine, commands)
     passes = Passes(world.engine, pass_settings(ToldJudge()))
+    consolidations = Consolidations(world.engine)
     chains = Explaining(world.engine, world.reviewing)
     undoing = Undoing(world.engine, world.commands)
     figures, what_if = ReviewFigures(world.engine), WhatIf(world.engine)
@@ -210,6 +215,9 @@ async def doors(world) -> list[Door]:
         (passes.ended, PassQuery, {"pass_id": uuid4()}),
         (resolving.resolve, c.Resolve, {"memory_id": promise}),
         (CommitmentListing(world.engine).page, CommitmentQuery, {}),
+        (ContradictionListing(world.engine).page, ContradictionQuery, {}),
+        (consolidations.request, RequestConsolidation, {}),
+        (consolidations.show, ConsolidationQuery, {"pass_id": uuid4()}),
     ]
     return [Door(call.__qualname__, partial(call, caller), model, right) for call, model, right in found]
 
@@ -219,7 +227,8 @@ async def test_this_list_of_doors_is_complete(world):
     listed = {door.name for door in await doors(world)}
     opened = (world.commands, world.reading, world.reviewing)
     further = (Explaining, Undoing, ReviewFigures, WhatIf, Passes, Facts, Webhooks, Resolving, CommitmentListing)
-    for cls in (*map(type, opened), *further):
+    others = (Consolidations, ContradictionListing)
+    for cls in (*map(type, opened), *further, *others):
         for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
             takes_arguments = "arguments" in inspect.signature(method).parameters
             assert name.startswith("_") or not takes_arguments or method.__qualname__ in listed, (
@@ -609,7 +618,16 @@ async def still_a_place_or_refused(world, cursor: str, ids: set[UUID]) -> None:
 
 async def test_a_read_that_waits_for_a_position_far_ahead_says_not_caught_up(world, monkeypatch):
     soon = partial(wait_for, seconds=0.05)
-    for module in (as_of, reading, deciding, review_queue, explaining, requesting):
+    for module in (
+        as_of,
+        reading,
+        deciding,
+        review_queue,
+        explaining,
+        requesting,
+        consolidation_passes,
+        contradiction_listing,
+    ):
         if hasattr(module, "wait_for"):
             monkeypatch.setattr(module, "wait_for", soon)
     known = await world.remember("Deploys go to Hetzner")
@@ -718,6 +736,8 @@ RIGHT: dict[str, dict[str, Any]] = {
     "run_pass": {},
     "wait_for_pass": {"pass_id": SOURCE, "seconds": 0.1},
     "show_pass": {"pass_id": SOURCE},
+    "consolidate": {},
+    "consolidation": {"pass_id": SOURCE},
     "set_judgment": {"enabled": True},
     "set_policy": {"changes": {}},
     "rebuild": {"name": "review_queue"},

@@ -38,6 +38,7 @@ EXEMPT = {
     "lethelog_views.memory_links": "opaque ids, names of scopes, times, and judges and their calls",
     "lethelog_views.memory_links_position": "a position",
     "lethelog_views.commitments": "statuses, dates and opaque ids",
+    "lethelog_views.contradictions": "opaque ids, times and words of ours",
     "lethelog_views.tracking": "positions, and names of events and of classes of errors",
     "lethelog_views.parked": "opaque ids, and names of events and of classes of errors",
 }
@@ -88,6 +89,7 @@ KEPT_COLUMNS = {
     "lethelog_views.review_queue.judge": "identity of a judge",
     "lethelog_views.review_queue.model": "name of a model",
     "lethelog_views.review_queue.seen": IDS,
+    **{f"lethelog_views.contradictions.{column}": WORD for column in ("found_by", "outcome", "decided_by_kind")},
     "lethelog_views.tracking.name": WORD,
     "lethelog_views.tracking.version": "version of a read model",
     "lethelog_views.tracking.error": "class of an error",

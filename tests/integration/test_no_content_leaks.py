@@ -36,6 +36,8 @@ from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.archive.exporting import Exporting
 from lethelog.handlers.commitments.listing import CommitmentListing
 from lethelog.handlers.commitments.resolving import Resolving
+from lethelog.handlers.consolidation.passes import Consolidations
+from lethelog.handlers.contradictions.listing import ContradictionListing
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.facts import Facts
 from lethelog.handlers.forgetting.requesting import Passes
@@ -209,6 +211,8 @@ async def a_pass(world, broker, said: Said) -> None:
         ):
             arguments = {"proposal_id": proposal, "comment": word(f"{name} comment"), "key": word(f"{name} key")}
             await decide(caller, arguments)
+        await ContradictionListing(world.engine).page(caller, {"owner": word("contradiction owner")})
+        await Consolidations(world.engine).request(caller, {"key": word("consolidation key")})
         many = {"verdict": "reject", "comment": word("bulk comment"), "key": word("bulk key")}
         await world.reviewing.decide_many(caller, {**many, "proposal_ids": [uuid4()]})
         undoing = Undoing(world.engine, world.commands)
@@ -220,7 +224,15 @@ async def a_pass(world, broker, said: Said) -> None:
         await Facts(world.engine).get(caller, {"subject": word("fact query")})
         await CommitmentListing(world.engine).page(caller, {"owner": word("filter owner")})
         head = await world.engine.log.head()
-        for name in ("live_memory", "review_queue", "memory_history", "facts", "commitments", "effects"):
+        for name in (
+            "live_memory",
+            "review_queue",
+            "memory_history",
+            "facts",
+            "commitments",
+            "contradictions",
+            "effects",
+        ):
             await wait_for(world.engine.database, name, head)
         async with asyncio.timeout(20):
             await workers._relay.reached(head)
@@ -529,6 +541,8 @@ GIVEN: dict[str, dict[str, str]] = {
     "PreviewUndo": {"reviewer": "undo reviewer"},
     "RequestUndo": {"reviewer": "undo reviewer", "key": "undo key"},
     "RequestPass": {"key": "pass key"},
+    "ContradictionQuery": {"owner": "contradiction owner", "cursor": "cursor"},
+    "RequestConsolidation": {"key": "consolidation key"},
     "_Keyed": {"key": "remember key of first"},
     "SearchQuery": {"query": "search query"} | dict.fromkeys((*_FILTERS, "tags"), "filter user"),
     "ListQuery": {"tags": "filter tag", "cursor": "cursor"} | dict.fromkeys(_FILTERS, "filter user"),

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from lethelog.domain.errors import LethelogError, Misconfigured, NotCaughtUp
+from lethelog.domain.errors import Conflict, LethelogError, Misconfigured, NotCaughtUp
 from lethelog.projections.generations import read_models
 from lethelog.projections.live_memory import LiveMemory
 from lethelog.projections.progress import wait_for
@@ -26,13 +26,15 @@ async def fill(world) -> list:
         await (world.commands.archive if n % 2 else world.commands.pin)(world.caller, {"memory_id": one})
     await world.commands.revise(world.caller, {"memory_id": ids[20], "content": "a successor"})
     await world.commands.refute(world.caller, {"memory_id": ids[21], "reason": "never"})
+    with pytest.raises(Conflict):
+        await world.commands.revise(world.caller, {"memory_id": ids[23], "content": "memory number 21"})
     promise = {"memory_id": ids[22], "memory_type": "commitment", "content": "send number 22"}
     await world.commands.revise(world.caller, promise)
     return ids
 
 
 @pytest.mark.parametrize(
-    "name", ["live_memory", "review_queue", "memory_history", "facts", "commitments", "effects"]
+    "name", ["live_memory", "review_queue", "memory_history", "facts", "commitments", "contradictions", "effects"]
 )
 async def test_a_read_model_equals_its_rebuild_row_by_row(world, name):
     await fill(world)
@@ -118,7 +120,7 @@ async def test_two_runners_of_one_read_model_apply_everything_once(world):
     ]
     head = await world.engine.log.head()
     await asyncio.gather(*(runner.catch_up(head) for runner in [*world.runners, *again]))
-    for name in ("live_memory", "review_queue", "memory_history", "facts", "effects"):
+    for name in ("live_memory", "review_queue", "memory_history", "facts", "contradictions", "effects"):
         assert (await rebuilder(world, name).compare()).equal
 
 

@@ -13,7 +13,7 @@ from lethelog.projections.live_memory import LiveMemory
 from lethelog.projections.progress import wait_for
 from lethelog.projections.rebuild import Rebuilder, read_rebuilds
 
-ALL = ("live_memory", "review_queue", "memory_history", "facts", "commitments", "effects")
+ALL = ("live_memory", "review_queue", "memory_history", "facts", "commitments", "contradictions", "effects")
 
 
 class Held(LiveMemory):

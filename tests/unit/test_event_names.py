@@ -13,6 +13,8 @@ NAMES = (
     "archive.export_started", "archive.exported", "archive.import_started", "archive.imported",
     "commitment.carried", "commitment.effect_undone", "commitment.opened", "commitment.scheduled",
     "commitment.transitioned",
+    "consolidation.completed", "consolidation.requested", "consolidation.selected",
+    "contradiction.effect_undone", "contradiction.flagged", "contradiction.resolved",
     "erasure.acknowledged", "erasure.incomplete", "erasure.performed", "erasure.previewed", "erasure.requested",
     "erasure.verified",
     "fact.asserted", "fact.effect_undone",

@@ -1,0 +1,1 @@
+"""Contradictions: flagged, put before their owner, settled on the record (S4; D12)."""

@@ -1,0 +1,237 @@
+"""Contradictions: both sides kept and flagged, put before an owner, decided on the record (S4; D12, A27)."""
+
+import asyncio
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from lethelog.domain import events as e
+from lethelog.domain.contradiction import contradiction_id
+from lethelog.domain.errors import Conflict, InvalidInput, StaleProposal
+from lethelog.handlers.contradictions.listing import ContradictionListing
+from lethelog.handlers.forgetting.open_proposals import take_slot
+from lethelog.handlers.forgetting.pass_log import WORKER
+from lethelog.streams.log import NewEvent, Unit
+from lethelog.streams.payloads import Envelope
+
+
+async def conflict_verdict(world, older: UUID, newer: UUID) -> UUID:
+    """A proposal of a judge that says the two are in conflict."""
+    stream = uuid4()
+    staged = e.ProposalStaged(
+        pass_id=uuid4(),
+        ref="p0",
+        rule="pair",
+        action="conflict",
+        memory_id=older,
+        related_id=newer,
+        judged_pair=(older, newer),
+        probability=0.7,
+        probabilities={"keep_both": 0.3, "conflict": 0.7},
+        judge="told:1",
+        model="told-1.0",
+        seen={older: 1, newer: 1},
+        threshold=0.6,
+        verdict_event=uuid4(),
+    )
+    await world.engine.log.append(
+        Unit(
+            tenant=world.caller.tenant,
+            subject=stream,
+            events=[NewEvent(stream, 1, staged)],
+            envelope=Envelope(WORKER, cause=stream, correlation=stream),
+            claims=[take_slot(older.bytes + b"conflict", stream)],
+        )
+    )
+    return stream
+
+
+async def two(world, memory_type: str = "fact") -> tuple[UUID, UUID]:
+    """(older, newer) memories that disagree."""
+    older = await world.remember("The office is in Berlin", memory_type=memory_type)
+    world.clock.forward(days=1)
+    return older, await world.remember("The office is in Hamburg", memory_type=memory_type)
+
+
+async def flagged(world, memory_type: str = "fact") -> tuple[UUID, UUID, UUID]:
+    """(older, newer, review) after a conflict verdict was accepted."""
+    older, newer = await two(world, memory_type)
+    verdict = await conflict_verdict(world, older, newer)
+    await world.catch_up()
+    await accept(world, verdict)
+    [found] = await listed(world)
+    return older, newer, found.review
+
+
+async def accept(world, proposal: UUID, **fields):
+    """Accept while the read models keep up."""
+    deciding = asyncio.ensure_future(world.reviewing.accept(world.caller, {"proposal_id": proposal, **fields}))
+    while not deciding.done():
+        await world.catch_up()
+        await asyncio.wait([deciding], timeout=0.02)
+    return deciding.result()
+
+
+async def listed(world, **query):
+    await world.catch_up()
+    return (await ContradictionListing(world.engine).page(world.caller, query)).contradictions
+
+
+async def test_accepting_a_conflict_changes_no_memory_and_flags_the_pair_before_its_owner(world):
+    """A27 and D12: both kept and flagged; no winner without a decision record."""
+    owner = await world.engine.directory.register(world.caller.tenant, "actor", "ada")
+    changes = {"contradiction_owner": owner, "contradiction_days": 14}
+    await world.engine.tenants.set_policy(world.caller.tenant, changes, world.caller.actor)
+    older, newer = await two(world)
+    verdict = await conflict_verdict(world, older, newer)
+    before = [await world.get(older), await world.get(newer)]
+    decided = await accept(world, verdict)
+    assert decided.proposal.status == "applied" and decided.changed == ()
+    assert [await world.get(older), await world.get(newer)] == before
+    [found] = await listed(world)
+    assert found.id == contradiction_id(newer, older)
+    assert (found.memory_id, found.related_id, found.status) == (older, newer, "open")
+    assert (found.found_by, found.source, found.owner) == ("verdict", verdict, "ada")
+    assert found.due_at == world.clock.now + timedelta(days=14) and not found.overdue
+    detail = await world.reviewing.show(world.caller, {"proposal_id": found.review})
+    assert (detail.proposal.kind, detail.proposal.action, detail.proposal.status) == (
+        "contradiction", "settle", "proposed",
+    )  # fmt: skip
+    assert detail.proposal.details["contradiction"] == str(found.id)
+
+
+async def test_an_undecided_contradiction_is_overdue_from_its_due_date_on_and_found_by_owner(world):
+    owner = await world.engine.directory.register(world.caller.tenant, "actor", "ada")
+    changes = {"contradiction_owner": owner, "contradiction_days": 1}
+    await world.engine.tenants.set_policy(world.caller.tenant, changes, world.caller.actor)
+    await flagged(world)
+    assert await listed(world, overdue=True) == ()
+    world.clock.forward(days=1)
+    assert await listed(world, overdue=True) == (), "due now is not overdue"
+    world.clock.forward(seconds=1)
+    [found] = await listed(world, overdue=True, owner="person:ada")
+    assert found.overdue
+    assert await listed(world, owner="grace") == ()
+
+
+async def test_a_policy_that_names_nobody_flags_all_the_same(world):
+    await flagged(world)
+    [found] = await listed(world)
+    assert (found.owner, found.due_at, found.overdue) == (None, None, False)
+
+
+@pytest.mark.parametrize("holder", ["older", "newer"])
+async def test_the_one_that_holds_supersedes_the_other_whichever_is_newer(world, holder: str):
+    """Recency alone never decides."""
+    older, newer, review = await flagged(world)
+    holds, other = (older, newer) if holder == "older" else (newer, older)
+    decided = await accept(world, review, holds=holds)
+    assert decided.changed == (other,)
+    lost = await world.get(other)
+    assert (lost.status, lost.superseded_by, lost.content) == ("superseded", holds, lost.content)
+    assert (await world.get(holds)).status == "active"
+    [found] = await listed(world)
+    assert (found.status, found.outcome, found.holds, found.replaces) == ("resolved", "one", holds, other)
+    assert found.decided_at is not None
+    history = [one.event for one in (await world.reading.history(world.caller, {"memory_id": other})).entries]
+    assert "contradiction.flagged" in history and "contradiction.resolved" in history
+
+
+async def test_accepted_without_one_that_holds_both_stay(world):
+    older, newer, review = await flagged(world)
+    assert (await accept(world, review)).changed == ()
+    assert [(await world.get(one)).status for one in (older, newer)] == ["active", "active"]
+    [found] = await listed(world)
+    assert (found.status, found.outcome, found.holds) == ("resolved", "both", None)
+
+
+async def test_rejected_it_is_on_record_that_they_do_not_contradict_each_other(world):
+    older, newer, review = await flagged(world)
+    await world.reviewing.reject(world.caller, {"proposal_id": review})
+    [found] = await listed(world)
+    assert (found.status, found.outcome) == ("resolved", "none")
+    assert [(await world.get(one)).status for one in (older, newer)] == ["active", "active"]
+    with pytest.raises(Conflict):
+        await world.reviewing.accept(world.caller, {"proposal_id": review, "holds": older})
+
+
+async def test_a_memory_of_neither_side_cannot_hold(world):
+    _, _, review = await flagged(world)
+    stranger = await world.remember("Something else")
+    with pytest.raises(InvalidInput) as refused:
+        await world.reviewing.accept(world.caller, {"proposal_id": review, "holds": stranger})
+    assert refused.value.field == "holds"
+    assert (await listed(world))[0].status == "open"
+
+
+async def test_an_event_is_not_superseded_by_a_decision_either(world):
+    older, _, review = await flagged(world, "event")
+    with pytest.raises(Conflict, match="event"):
+        await world.reviewing.accept(world.caller, {"proposal_id": review, "holds": older})
+    assert (await listed(world))[0].status == "open"
+
+
+async def test_a_decision_on_what_changed_meanwhile_is_refused_and_the_review_stays_open(world):
+    older, _, review = await flagged(world)
+    await world.commands.archive(world.caller, {"memory_id": older})
+    with pytest.raises(StaleProposal):
+        await world.reviewing.accept(world.caller, {"proposal_id": review, "holds": older})
+    assert (await listed(world))[0].status == "open"
+
+
+async def test_a_pair_is_flagged_once_whoever_finds_it_again(world):
+    older, newer, _ = await flagged(world)
+    again = await conflict_verdict(world, newer, older)
+    await world.catch_up()
+    await accept(world, again)
+    assert len(await listed(world)) == 1
+    page = await world.reviewing.list(world.caller, {"kind": "contradiction"})
+    assert page.total == 1
+
+
+async def test_two_reviewers_who_accept_two_conflicts_about_one_pair_flag_it_once(world):
+    older, newer = await two(world)
+    one, other = await conflict_verdict(world, older, newer), await conflict_verdict(world, newer, older)
+    await world.catch_up()
+    await asyncio.gather(accept(world, one), accept(world, other))
+    assert len(await listed(world)) == 1
+
+
+async def test_a_write_refused_because_its_text_was_refuted_flags_both_memories(world):
+    refuted = await world.remember("The office is in Hamburg")
+    await world.commands.refute(world.caller, {"memory_id": refuted})
+    standing = await world.remember("The office is in Berlin")
+    for _ in range(2):
+        with pytest.raises(Conflict) as told:
+            await world.commands.revise(
+                world.caller, {"memory_id": standing, "content": "The office is in Hamburg"}
+            )
+        assert told.value.details["refuted_memory"] == refuted
+    [found] = await listed(world)
+    assert (found.found_by, found.memory_id, found.related_id) == ("refused_write", standing, refuted)
+    with pytest.raises(Conflict):
+        await world.reviewing.accept(world.caller, {"proposal_id": found.review, "holds": refuted})
+    decided = await accept(world, found.review, holds=standing)
+    assert decided.changed == (), "what was refuted has ended already"
+    [found] = await listed(world)
+    assert (found.outcome, found.holds, found.replaces) == ("one", standing, refuted)
+
+
+async def test_the_list_pages_through_all_and_leaves_out_what_was_erased(world):
+    pairs = []
+    for number in range(3):
+        older = await world.remember(f"The office {number} is in Berlin")
+        newer = await world.remember(f"The office {number} is in Hamburg")
+        await world.catch_up()
+        await accept(world, await conflict_verdict(world, older, newer))
+        pairs.append((older, newer))
+    await world.catch_up()
+    listing = ContradictionListing(world.engine)
+    first = await listing.page(world.caller, {"limit": 2})
+    second = await listing.page(world.caller, {"limit": 2, "cursor": first.next_cursor})
+    assert first.total == second.total == 3 and second.next_cursor is None
+    seen = [(one.memory_id, one.related_id) for one in (*first.contradictions, *second.contradictions)]
+    assert seen == pairs
+    [found] = await listed(world, memory_id=pairs[1][1])
+    assert (found.memory_id, found.related_id) == pairs[1]
+    assert (await listing.page(await world.another_caller(), {})).total == 0
