@@ -207,7 +207,6 @@ def _decide(
     json_only: bool,
     *,
     accepted: bool,
-    **said: str,
 ) -> None:
     session = Session.of(context, json_only)
     # Siblings are found in the queue, so it has to be up to date before the decision.
