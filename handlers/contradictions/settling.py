@@ -11,7 +11,7 @@ from ...domain.proposal_effects import retention_effects
 from ..engine import Engine
 from ..memories import MemoryCommands
 from ..reviewing.changes import Changes, Decision, StreamChange
-from ..reviewing.effects import OnMemories, changes_of_memories
+from ..reviewing.effects import OnMemories, accepted_changes
 from ..reviewing.loading import load_subjects
 from .flagging import flag, load_contradiction
 
@@ -31,7 +31,7 @@ class Settling:
         refuse_if_resolved(state)
         refuse_if_stale(proposal, memories)
         decided, ended = decide_resolve(state, memories, decision.holds, proposal.id)
-        changes = await changes_of_memories(self._engine, tenant, memories, ended, proposal.id)
+        changes = await accepted_changes(self._engine, tenant, memories, ended, proposal.id)
         changes.streams.append(StreamChange(state.id, state.version, [decided]))
         return changes
 

@@ -30,24 +30,34 @@ class OnMemories:
         memories = await load_subjects(self._memories, tenant, proposal)
         refuse_if_stale(proposal, memories)
         effects = self._effects_of(proposal, memories)
-        return await changes_of_memories(self._engine, tenant, memories, effects, proposal.id)
+        return await accepted_changes(self._engine, tenant, memories, effects, proposal.id)
 
 
 async def changes_of_memories(
-    engine: Engine, tenant: UUID, memories: Mapping[UUID, Memory], effects: Effects, proposal: UUID
+    engine: Engine, tenant: UUID, memories: Mapping[UUID, Memory], effects: Effects
 ) -> Changes:
-    """Events of memories with the claims on their texts; with one that is superseded also those of the commitment
-    that rides on it (behaviour.md 1.14.2)."""
+    """Events of memories with the claims on their texts."""
     texts = await TextClaims.of(engine.log, engine.vault, tenant)
-    commitments = Commitments(engine.log, engine.directory)
     changes = Changes(changed=tuple(effects))
     for memory_id, events in effects.items():
         before = memories[memory_id]
         changes.streams.append(StreamChange(memory_id, before.version, events))
         changes.claims += await texts.of_change(before, apply_events(before, events))
+    return changes
+
+
+async def accepted_changes(
+    engine: Engine, tenant: UUID, memories: Mapping[UUID, Memory], effects: Effects, proposal: UUID
+) -> Changes:
+    """The same for an accepted proposal: with a memory that is superseded goes the commitment that rides on it
+    (behaviour.md 1.14.2)."""
+    changes = await changes_of_memories(engine, tenant, memories, effects)
+    commitments = Commitments(engine.log, engine.directory)
+    for memory_id, events in effects.items():
         for event in events:
             if isinstance(event, MemorySuperseded):
-                riding = await commitments.of_succession(tenant, before, memories[event.successor], proposal)
+                older, newer = memories[memory_id], memories[event.successor]
+                riding = await commitments.of_succession(tenant, older, newer, proposal)
                 changes.streams += [
                     StreamChange(one.stream, one.version - 1, [one.event]) for one in riding.events
                 ]

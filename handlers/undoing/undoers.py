@@ -19,7 +19,7 @@ from ..commitments.riding import CLAIM
 from ..engine import Engine
 from ..memories import MemoryCommands
 from ..reviewing.changes import Changes, StreamChange
-from ..reviewing.kinds import changes_of_memories
+from ..reviewing.effects import changes_of_memories
 from .selecting import Effect
 
 
