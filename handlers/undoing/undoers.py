@@ -7,8 +7,9 @@ from uuid import UUID
 
 from ...domain.commitment import decide_undo as decide_undo_of_commitment
 from ...domain.commitment import evolve_commitment
+from ...domain.contradiction import evolve_contradiction
 from ...domain.errors import Conflict
-from ...domain.events import Event
+from ...domain.events import ContradictionResolved, Event
 from ...domain.fact import decide_undo as decide_undo_of_fact
 from ...domain.fact import evolve_fact
 from ...domain.memory_undo import decide_undo
@@ -16,6 +17,7 @@ from ...streams.folding import fold_stream
 from ...streams.log import Claim
 from ...streams.payloads import RecordedEvent
 from ..commitments.riding import CLAIM
+from ..contradictions.reopening import closing_again, reopening
 from ..engine import Engine
 from ..memories import MemoryCommands
 from ..reviewing.changes import Changes, StreamChange
@@ -108,6 +110,30 @@ class OnFacts:
         return changes
 
 
+class OnContradictions:
+    """Decisions about contradictions."""
+
+    def __init__(self, engine: Engine, memories: MemoryCommands) -> None:
+        self._engine = engine
+        self._memories = memories
+
+    async def undo(self, tenant: UUID, effects: Sequence[Effect], undo: UUID, *, again: bool) -> Changes:
+        changes = Changes()
+        for effect in effects:
+            recorded = await self._engine.log.read_stream(tenant, effect.stream)
+            state = fold_stream(recorded, evolve_contradiction)
+            said = event_of(effect, recorded)
+            assert state is not None and isinstance(said, ContradictionResolved)
+            known = {"effect_id": effect.id, "undo": undo}
+            if again:
+                part = await closing_again(self._engine, tenant, state, said, **known)
+            else:
+                part = await reopening(self._memories, tenant, state, said, **known)
+            changes.streams += part.streams
+            changes.claims += part.claims
+        return changes
+
+
 def recorded_of(effect: Effect, recorded: Sequence[RecordedEvent]) -> RecordedEvent:
     """The event that an effect is, with its place. Raises `Conflict` where this version does not know it."""
     found = next((one for one in recorded if one.event_id == effect.id), None)
@@ -129,5 +155,6 @@ def undoers(engine: Engine, memories: MemoryCommands) -> Mapping[str, Undoer]:
         "memory": OnMemories(engine, memories),
         "commitment": OnCommitments(engine),
         "fact": OnFacts(engine),
+        "contradiction": OnContradictions(engine, memories),
     }
     return MappingProxyType(table)

@@ -11,6 +11,7 @@ from lethelog.domain.errors import Conflict, InvalidInput, StaleProposal
 from lethelog.handlers.contradictions.listing import ContradictionListing
 from lethelog.handlers.forgetting.open_proposals import take_slot
 from lethelog.handlers.forgetting.pass_log import WORKER
+from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import Envelope
 
@@ -65,7 +66,11 @@ async def flagged(world, memory_type: str = "fact") -> tuple[UUID, UUID, UUID]:
 
 async def accept(world, proposal: UUID, **fields):
     """Accept while the read models keep up."""
-    deciding = asyncio.ensure_future(world.reviewing.accept(world.caller, {"proposal_id": proposal, **fields}))
+    return await keeping_up(world, world.reviewing.accept(world.caller, {"proposal_id": proposal, **fields}))
+
+
+async def keeping_up(world, work):
+    deciding = asyncio.ensure_future(work)
     while not deciding.done():
         await world.catch_up()
         await asyncio.wait([deciding], timeout=0.02)
@@ -235,3 +240,33 @@ async def test_the_list_pages_through_all_and_leaves_out_what_was_erased(world):
     [found] = await listed(world, memory_id=pairs[1][1])
     assert (found.memory_id, found.related_id) == pairs[1]
     assert (await listing.page(await world.another_caller(), {})).total == 0
+
+
+async def test_an_undone_decision_is_put_before_somebody_anew_and_undoing_that_decides_as_before(world):
+    older, newer, review = await flagged(world)
+    await accept(world, review, holds=older)
+    undoing = Undoing(world.engine, world.commands)
+    undone = await keeping_up(world, undoing.undo(world.caller, {"proposal_id": review}))
+    [found] = await listed(world)
+    assert (found.status, found.outcome, found.decided_at) == ("open", None, None)
+    assert [(await world.get(one)).status for one in (older, newer)] == ["active", "active"]
+    assert found.review != review
+    assert not (await world.reviewing.show(world.caller, {"proposal_id": found.review})).proposal.stale
+    await keeping_up(world, undoing.undo(world.caller, {"undo_id": undone.id}))
+    [again] = await listed(world)
+    assert (again.status, again.holds, again.replaces) == ("resolved", older, newer)
+    assert (await world.get(newer)).status == "superseded"
+    taken_back = await world.reviewing.show(world.caller, {"proposal_id": found.review})
+    assert taken_back.proposal.status == "withdrawn"
+
+
+async def test_after_an_undo_the_other_one_may_be_chosen(world):
+    older, newer, review = await flagged(world)
+    await accept(world, review, holds=older)
+    undoing = Undoing(world.engine, world.commands)
+    await keeping_up(world, undoing.undo(world.caller, {"proposal_id": review}))
+    [found] = await listed(world)
+    await accept(world, found.review, holds=newer)
+    [found] = await listed(world)
+    assert (found.holds, found.replaces) == (newer, older)
+    assert (await world.get(older)).superseded_by == newer
