@@ -49,7 +49,7 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "accept": ("memory:review", {"proposal_id": ID}),
     "reject": ("memory:review", {"proposal_id": ID}),
     "explain": ("memory:read", {"about": ID}),
-    "preview_decisions": ("memory:review", {}),
+    "preview_decisions": (("memory:review", "memory:read"), {}),
     "decide_many": ("memory:review", {"verdict": "reject", "expected": 0}),
     "preview_undo": ("memory:review", {"effect": ID}),
     "undo": ("memory:review", {"effect": ID}),
