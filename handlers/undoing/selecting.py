@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, Self
 from uuid import UUID
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from ...domain.events import UndoRequested
 from ...domain.fields import Id, Input, Instant, Name
@@ -28,7 +28,7 @@ class UndoSelector(Input):
     """Everything that came of this pass."""
     judge: Name | None = None
     """Identity of a judge or extractor, or name of a model."""
-    policy: int | None = None
+    policy: int | None = Field(default=None, ge=1)
     """Everything decided under this version of the tenant's policy."""
     reviewer: Name | None = None
     """Everything that this person, agent or importer accepted, by name."""

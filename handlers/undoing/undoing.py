@@ -72,11 +72,11 @@ class Undoing:
         caller.require("memory:review")
         query = parse(PreviewUndo, arguments)
         asked = query.model_dump(exclude={"cursor", "limit"}, exclude_none=True)
-        selection = await self._selection(caller.tenant, query)
         below = None
         if query.cursor is not None:
             _, last = read_cursor(query.cursor, asked)
             below = last.int
+        selection = await self._selection(caller.tenant, query)
         decisions, total = await select_decisions(
             self._engine, caller.tenant, selection, limit=query.limit + 1, below=below
         )

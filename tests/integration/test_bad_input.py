@@ -200,7 +200,6 @@ async def doors(world) -> list[Door]:
         (webhooks.deliveries, DeliveriesQuery, webhook),
         (webhooks.replay, ReplayEvents, {**webhook, "from_position": 1}),
         (webhooks.replay_delivery, ReplayDelivery, {"delivery_id": uuid4()}),
-        (chains.chain, ChainQuery, proposal),
         (world.reviewing.preview_many, PreviewBulk, {}),
         (world.reviewing.decide_many, DecideMany, {"verdict": "reject", "expected": 0}),
         (chains.chain, ChainQuery, {"about": uuid4()}),
