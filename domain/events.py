@@ -36,6 +36,7 @@ from .proposal_events import (
     ResolutionStaged,
     Staged,
 )
+from .scope_events import RetrievalMode, TenantRetrievalChanged, TenantScopeRegistered
 from .undo_events import EffectUndone, MemoryEffectUndone, RefusedUndo, UndoPerformed, UndoRequested
 from .webhook_events import (
     WebhookChanged,
@@ -74,7 +75,10 @@ __all__ = [
     "ProposalKind",
     "RefusedUndo",
     "ResolutionStaged",
+    "RetrievalMode",
     "Staged",
+    "TenantRetrievalChanged",
+    "TenantScopeRegistered",
     "UndoPerformed",
     "UndoRequested",
     "WebhookChanged",

@@ -10,6 +10,8 @@ from uuid import UUID
 from . import events as e
 from .commands import GivenFact
 from .errors import Conflict, Erased
+from .memory import Memory
+from .memory_rules import refuse_unless_live
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,26 @@ def decide_facts(memory_id: UUID, facts: tuple[GivenFact, ...], begins: datetime
         )
         for fact in facts
     ]
+
+
+def decide_accepted(said: e.FactStaged, memory: Memory, proposal: UUID, now: datetime) -> e.FactAsserted:
+    """The fact that a reviewer accepts; without a beginning it holds from now on (behaviour.md 1.14.3).
+
+    Raises `Conflict` where its memory is no longer live, and `Erased`.
+    """
+    if said.subject is None or said.predicate is None or said.value is None:
+        raise Erased(f"memory {memory.id} was erased, and what was proposed of it", memory_id=memory.id)
+    refuse_unless_live(memory, "the source of a fact")
+    return e.FactAsserted(
+        memory_id=memory.id,
+        subject=said.subject,
+        predicate=said.predicate,
+        value=said.value,
+        confidence=said.confidence,
+        valid_from=said.valid_from or now,
+        valid_to=said.valid_to,
+        proposal=proposal,
+    )
 
 
 def decide_undo(state: Fact, *, effect: UUID, undo: UUID, again: bool) -> list[e.Event]:

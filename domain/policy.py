@@ -1,6 +1,6 @@
 """A tenant's forgetting policy and the settings of a pass (behaviour.md 1.16, 4.3, 4.4; settlements 7, 12, 13)."""
 
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -80,6 +80,10 @@ class ForgettingPolicy(BaseModel):
     """Where copies remain that an erasure has to answer for."""
     rehearsed_on: date | None = None
     """When an erasure was last rehearsed with success; the rehearsal says so itself."""
+
+    def stale_before(self, now: datetime) -> datetime:
+        """What is fresh before this instant, strictly, is stale (behaviour.md 1.12; A21)."""
+        return now - timedelta(days=self.stale_window_days)
 
     def unanswered(self) -> dict[Answer, tuple[str, ...]]:
         """The fields that are still to be stated, by the answer they belong to."""

@@ -1,12 +1,15 @@
-"""The tenant aggregate: its policy and its opt-in to judging; and the budget of one UTC day."""
+"""The tenant aggregate: its policies, scopes and opt-in to judging; and the budget of one UTC day."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
 from . import events as e
-from .errors import Conflict
+from .errors import Conflict, NotFound
 from .policy import ForgettingPolicy
+from .retrieval import FIRST_SCOPES, OFF, RetrievalPolicy
+
+SCOPES_LIMIT = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,9 @@ class Tenant:
     policy: ForgettingPolicy
     policy_version: int = 1
     judgment: bool = False
+    scopes: frozenset[str] = FIRST_SCOPES
+    """Registered ones; a memory may be filed in others."""
+    retrieval: RetrievalPolicy = OFF
 
 
 def evolve_tenant(
@@ -37,6 +43,10 @@ def evolve_tenant(
             return replace(state, policy=policy, policy_version=state.policy_version + 1)
         case e.TenantJudgmentOpted():
             return replace(state, judgment=event.enabled)
+        case e.TenantScopeRegistered():
+            return replace(state, scopes=state.scopes | {event.scope})
+        case e.TenantRetrievalChanged():
+            return replace(state, retrieval=RetrievalPolicy(event.mode, event.scope))
         case _:
             return state
 
@@ -54,6 +64,27 @@ def decide_judgment(state: Tenant, enabled: bool) -> list[e.Event]:
 def decide_policy(state: Tenant, policy: ForgettingPolicy) -> list[e.Event]:
     """A new policy; nothing where it equals the present one."""
     return [] if state.policy == policy else [e.TenantPolicyChanged(policy=policy.model_dump(mode="json"))]
+
+
+def decide_scope(state: Tenant, scope: str) -> list[e.Event]:
+    """Register a scope; nothing where it is registered. Raises `Conflict` at the bound."""
+    if scope in state.scopes:
+        return []
+    if len(state.scopes) >= SCOPES_LIMIT:
+        raise Conflict(f"the tenant has {SCOPES_LIMIT} registered scopes already, which is the most", scope=scope)
+    return [e.TenantScopeRegistered(scope=scope)]
+
+
+def decide_retrieval(state: Tenant, mode: e.RetrievalMode, scope: str | None) -> list[e.Event]:
+    """What reads without a scope do from now on; nothing where they do so already.
+
+    Raises `NotFound` for a default scope that is not registered.
+    """
+    if scope is not None and scope not in state.scopes:
+        raise NotFound(f"no scope {scope} is registered; create it first", scope=scope)
+    if state.retrieval == RetrievalPolicy(mode, scope):
+        return []
+    return [e.TenantRetrievalChanged(mode=mode, scope=scope)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from uuid import UUID
 from ..domain.errors import InvalidInput
 from ..domain.fields import CommitmentStatus, Edge, MemoryType, Producer, Trust
 from ..domain.proposal_events import ProposalAction, ProposalKind
+from .briefing import SectionName
 from .reading import StatusChoice
 
 AnyId = UUID | str
@@ -198,6 +199,23 @@ class EventFields(TailFields, total=False):
 
     to: AnyInstant | int
     limit: int
+
+
+class BriefingFields(TimeFields, total=False):
+    """What a briefing is about besides its selector, and how much it tells."""
+
+    scope: str
+    project: str
+    include_unscoped: bool
+    sections: Sequence[SectionName]
+    section_limit: int
+
+
+class ScopeFields(ReadFields, total=False):
+    """Which scopes to list."""
+
+    limit: int
+    cursor: str
 
 
 class DroppedFields(TypedDict, total=False):

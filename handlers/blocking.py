@@ -7,7 +7,7 @@ share commits.
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 from ..projections.rebuild import Report, silent
 from .analytics.blocking_doors import BlockingAnalyticsDoor
@@ -18,15 +18,18 @@ from .arguments import (
     AnyId,
     AnyInstant,
     ArchiveFields,
+    BriefingFields,
     EventFields,
     FilterFields,
     GetFactsFields,
     KnownFields,
     RememberFields,
     ReviseFields,
+    ScopeFields,
     TailFields,
     TimeFields,
 )
+from .briefing import Mode, Selector
 from .commitments.doors import BlockingCommitmentDoor
 from .consolidation.doors import BlockingConsolidationDoor
 from .contradictions.doors import BlockingContradictionDoor
@@ -35,6 +38,7 @@ from .memory import AsyncMemory
 from .operating.background_loop import BackgroundLoop
 from .operating.blocking_installation import BlockingInstallation
 from .operating.views import (
+    BriefingView,
     EventPage,
     EventView,
     FactPage,
@@ -43,6 +47,8 @@ from .operating.views import (
     MemoryView,
     PassView,
     PolicyReport,
+    ScopePage,
+    ScopeWritten,
     SearchResult,
     SettingsView,
     WhoIsThis,
@@ -276,6 +282,32 @@ class BlockingMemory(
     ) -> ForeignResult:
         """See `AsyncMemory.import_foreign`."""
         return self.run(self.asyncio.import_foreign(source, path, dry_run=dry_run, report=report))
+
+    def briefing(
+        self, selector: Selector, *, mode: Mode = "brief", **about: Unpack[BriefingFields]
+    ) -> BriefingView:
+        """See `AsyncMemory.briefing`."""
+        return self.run(self.asyncio.briefing(selector, mode=mode, **about))
+
+    def handoff(
+        self, selector: Selector, *, generated_for: str | None = None, **about: Unpack[BriefingFields]
+    ) -> BriefingView:
+        """See `AsyncMemory.handoff`."""
+        return self.run(self.asyncio.handoff(selector, generated_for=generated_for, **about))
+
+    def scopes(self, **query: Unpack[ScopeFields]) -> ScopePage:
+        """See `AsyncMemory.scopes`."""
+        return self.run(self.asyncio.scopes(**query))
+
+    def create_scope(self, scope: str) -> ScopeWritten:
+        """See `AsyncMemory.create_scope`."""
+        return self.run(self.asyncio.create_scope(scope))
+
+    def set_retrieval_scope(
+        self, mode: Literal["off", "default", "require"], scope: str | None = None
+    ) -> ScopeWritten:
+        """See `AsyncMemory.set_retrieval_scope`."""
+        return self.run(self.asyncio.set_retrieval_scope(mode, scope))
 
     def run_pass(self, *, wait_seconds: float | None = None, key: str | None = None) -> PassView:
         """See `AsyncMemory.run_pass`."""

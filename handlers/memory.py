@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from ..domain.errors import InvalidInput, NotCaughtUp
 from ..domain.fields import Input, Position, parse
@@ -24,17 +24,20 @@ from .arguments import (
     AnyId,
     AnyInstant,
     ArchiveFields,
+    BriefingFields,
     EventFields,
     FilterFields,
     GetFactsFields,
     KnownFields,
     RememberFields,
     ReviseFields,
+    ScopeFields,
     TailFields,
     TimeFields,
     path_of,
     topic_of,
 )
+from .briefing import Briefing, Mode, Selector
 from .commitments.doors import AsyncCommitmentDoor
 from .consolidation.doors import AsyncConsolidationDoor
 from .contradictions.doors import AsyncContradictionDoor
@@ -48,6 +51,7 @@ from .memories import MemoryCommands, Retry
 from .operating.event_log import EventLog
 from .operating.installation import AsyncInstallation
 from .operating.views import (
+    BriefingView,
     EventPage,
     EventView,
     FactPage,
@@ -56,6 +60,8 @@ from .operating.views import (
     MemoryView,
     PassView,
     PolicyReport,
+    ScopePage,
+    ScopeWritten,
     SearchResult,
     SettingsView,
     WhoIsThis,
@@ -66,6 +72,7 @@ from .reviewing.doors import AsyncReviewDoor
 from .reviewing.reviewing import Reviewing
 from .tenancy.doors import AsyncTenants, AsyncTokens
 from .tenancy.policies import Policies
+from .tenancy.scopes import Scopes
 from .undoing.undoing import Undoing
 from .webhooks.doors import AsyncWebhooks
 from .whatif.whatif import JudgeNamed, WhatIf, no_judges
@@ -109,6 +116,8 @@ class AsyncMemory(
         self._commands = MemoryCommands(engine)
         self._reading = Reading(engine)
         self._facts = Facts(engine)
+        self._briefing = Briefing(engine)
+        self._scopes = Scopes(engine)
         self._reviewing = Reviewing(engine, self._commands)
         self._passes = Passes(engine, passes)
         self._explaining = Explaining(engine, self._reviewing)
@@ -324,6 +333,43 @@ class AsyncMemory(
         result = await self._foreign.take_over(await self.caller(), source, path_of(path), report, dry_run=dry_run)
         self.position = max(self.position, result.position)
         return result
+
+    async def briefing(
+        self, selector: Selector, *, mode: Mode = "brief", **about: Unpack[BriefingFields]
+    ) -> BriefingView:
+        """What somebody who starts should know: sections of live memories, each with its exact count.
+
+        ``selector`` says what it is about: ``all``, ``scope``, ``project`` or ``scope_project``.
+        """
+        return await self._briefing.brief(await self.caller(), self._dated(about, selector=selector, mode=mode))
+
+    async def handoff(
+        self, selector: Selector, *, generated_for: str | None = None, **about: Unpack[BriefingFields]
+    ) -> BriefingView:
+        """What somebody who takes over should know: decisions, commitments and preferences, with their texts."""
+        asked = self._dated(about, selector=selector, mode="handoff", generated_for=generated_for)
+        return await self._briefing.brief(await self.caller(), asked)
+
+    async def scopes(self, **query: Unpack[ScopeFields]) -> ScopePage:
+        """Scopes by name, and what a read does that names none."""
+        return await self._scopes.list(await self.caller(), self._dated(query))
+
+    async def create_scope(self, scope: str) -> ScopeWritten:
+        """Register a scope, so that it can be the default and is offered where one is required."""
+        written = await self._scopes.create(await self.caller(), {"scope": scope})
+        self.position = max(self.position, written.position)
+        return written
+
+    async def set_retrieval_scope(
+        self, mode: Literal["off", "default", "require"], scope: str | None = None
+    ) -> ScopeWritten:
+        """What search, list and briefing do from now on where no scope is named. It is recorded.
+
+        ``off``: find everything; ``default``: keep to ``scope``; ``require``: refuse.
+        """
+        written = await self._scopes.set_retrieval(await self.caller(), {"mode": mode, "scope": scope})
+        self.position = max(self.position, written.position)
+        return written
 
     async def run_pass(self, *, wait_seconds: float | None = None, key: str | None = None) -> PassView:
         """Ask for a forgetting pass; with ``wait_seconds``, return when it is finished.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator
@@ -27,6 +27,7 @@ from .cursors import make_cursor, read_cursor
 from .engine import Engine
 from .operating.views import History, HistoryEntry, MemoryPage, MemoryView, SearchHit, SearchResult
 from .present import NAMED, present_rows
+from .tenancy.scopes import applied_scope
 
 StatusChoice = Literal[
     "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
@@ -62,6 +63,9 @@ class _Narrowed(Timed):
     """Only memories that are neither superseded nor past their own end."""
     recorded_after: Instant | None = None
     recorded_before: Instant | None = None
+
+
+N = TypeVar("N", bound=_Narrowed)
 
 
 class SearchQuery(_Narrowed):
@@ -107,7 +111,7 @@ class Reading:
     async def search(self, caller: Caller, arguments: Mapping[str, Any]) -> SearchResult:
         """The best matches, score descending; superseded ones last and flagged (settlement 15)."""
         caller.require("memory:read")
-        query = parse(SearchQuery, arguments)
+        query = await self._scoped(caller, parse(SearchQuery, arguments))
         _check_text("query", query.query)
         as_of = await look_from(self._engine, caller.tenant, query, LiveMemory.name)
         matching = await self._filter(caller, query, as_of)
@@ -133,11 +137,11 @@ class Reading:
     async def list(self, caller: Caller, arguments: Mapping[str, Any]) -> MemoryPage:
         """A page of memories, newest first by when they were said, with the exact total."""
         caller.require("memory:read")
-        query = parse(ListQuery, arguments)
+        query = await self._scoped(caller, parse(ListQuery, arguments))
         as_of = await look_from(self._engine, caller.tenant, query, LiveMemory.name)
         matching = await self._filter(caller, query, as_of)
         if matching is None:
-            return MemoryPage(memories=(), total=0, as_of=echoed(as_of))
+            return MemoryPage(memories=(), total=0, applied_scope=query.scope, as_of=echoed(as_of))
         asked = query.model_dump(exclude={"cursor", "limit", "after"})
         beyond = read_cursor(query.cursor, asked) if query.cursor is not None else None
         async with self._read_models(caller.tenant) as connection:
@@ -149,6 +153,7 @@ class Reading:
             memories=tuple(views),
             total=total,
             next_cursor=make_cursor(asked, page[-1].occurred_at, page[-1].memory_id) if more else None,
+            applied_scope=query.scope,
             as_of=echoed(as_of),
         )
 
@@ -240,6 +245,11 @@ class Reading:
         recorded = await self._engine.log.read_streams(tenant, [memory_id], upto=as_of.known or 2**62)
         state = fold_stream(recorded.get(memory_id, ()), evolve)
         return state is not None and state.erased
+
+    async def _scoped(self, caller: Caller, query: N) -> N:
+        """The query, narrowed as the tenant's retrieval policy says."""
+        scope = await applied_scope(self._engine, caller.tenant, query.scope)
+        return query if scope == query.scope else query.model_copy(update={"scope": scope})
 
     def _read_models(self, tenant: UUID) -> AbstractAsyncContextManager[Connection]:
         return tenant_read_models(self._engine.doors, tenant, scratch=self._scratch)

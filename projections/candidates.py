@@ -17,7 +17,7 @@ A withdrawn proposal blocks nothing: it was taken back undecided so that the nex
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -29,6 +29,7 @@ from ..streams.database import Connection, Database
 from .generations import read_models
 from .live_memory import LIVE
 from .neighbours import ensure
+from .stale import stale
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ async def select_candidates(
     Raises `NotCaughtUp` when the tenant's neighbours were never made, and `Unavailable`.
     """
     await ensure(database)
-    stale_before = now - timedelta(days=policy.stale_window_days)
+    stale_before = policy.stale_before(now)
     async with read_models(database, isolation="repeatable read") as connection:
         # The lists are new to the planner whenever they were just made; guessing them to be few, it would look
         # every neighbour up on its own.
@@ -204,7 +205,7 @@ _PAIRS = f"""
         select memory_id, max(decided_at) as at from review_queue
         where tenant = %(tenant)s and status = 'rejected' and kind = 'retention' group by memory_id
     )
-    select o.memory_id, w.memory_id, o.memory_type, o.fresh_at < %(stale_before)s, rank, similarity,
+    select o.memory_id, w.memory_id, o.memory_type, {stale("o")}, rank, similarity,
         o.state_version, w.state_version, count(*) over ()
     from listed join live o on o.memory_id = older join live w on w.memory_id = newer
         left join asked a on a.one = least(older, newer) and a.other = greatest(older, newer)
@@ -231,7 +232,7 @@ def _near(memories: str) -> str:
 
 _SINGLES = f"""
     with {_LIVE_ROWS}, stale as (
-        select * from live where fresh_at < %(stale_before)s
+        select * from live where {stale("live")}
             and not exists (
                 select from review_queue q where q.tenant = %(tenant)s and q.memory_id = live.memory_id
                     and (q.status = 'proposed' or q.status in ('rejected', 'applied') and q.kind = 'retention'

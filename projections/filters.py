@@ -9,6 +9,7 @@ from uuid import UUID
 
 from .as_of import AsOf
 from .live_memory import RETRIEVABLE
+from .stale import stale
 
 StatusFilter = Literal[
     "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
@@ -40,9 +41,13 @@ class MemoryFilter:
     references: Mapping[str, UUID] = field(default_factory=dict[str, UUID])
     """Column (project, user_ref, …) -> opaque id it must equal."""
     no_project: bool = False
+    or_no_project: bool = False
+    """What belongs to no project counts as that of the project asked for."""
     tags: tuple[str, ...] = ()
     recorded_after: datetime | None = None
     recorded_before: datetime | None = None
+    stale_before: datetime | None = None
+    """Only what is stale, by the rule of the forgetting pass."""
 
     def where(self) -> str:
         """SQL condition; its values are `values`."""
@@ -53,7 +58,9 @@ class MemoryFilter:
             parts.append("memory_type = any(%(memory_types)s)")
         if self.scope is not None:
             parts.append("scope = %(scope)s")
-        parts += [f"{column} = %(ref_{column})s" for column in self.references]
+        for column in self.references:
+            one = f"{column} = %(ref_{column})s"
+            parts.append(f"({one} or project is null)" if column == "project" and self.or_no_project else one)
         if self.no_project:
             parts.append("project is null")
         if self.tags:
@@ -62,6 +69,8 @@ class MemoryFilter:
             parts.append("recorded_at >= %(recorded_after)s")
         if self.recorded_before is not None:
             parts.append("recorded_at < %(recorded_before)s")
+        if self.stale_before is not None:
+            parts.append(stale())
         return " and ".join(parts)
 
     def values(self) -> dict[str, Any]:
@@ -74,5 +83,6 @@ class MemoryFilter:
             "tags": json.dumps(self.tags, ensure_ascii=False),
             "recorded_after": self.recorded_after,
             "recorded_before": self.recorded_before,
+            "stale_before": self.stale_before,
             **{f"ref_{column}": value for column, value in self.references.items()},
         }

@@ -81,6 +81,8 @@ async def opened(item: Item, archive: UUID, now: datetime, register: Register) -
         _check_fact(events)
     if item.kind == "contradiction" and not isinstance(events[0].event, e.ContradictionFlagged):
         raise InvalidInput("event", "a contradiction begins with what was flagged")
+    if item.kind == "tenant":
+        _check_scopes(events)
     for new in events:
         _check_reasons(new.event)
     return Opened(item, tuple(events), states, _commitments(item, events) if item.kind == "commitment" else ())
@@ -156,6 +158,15 @@ def _check_fact(events: list[NewEvent]) -> None:
             raise InvalidInput("value", "or another part of the fact is missing, and the rest of it is not")
         texts = dict.fromkeys(names, "erased")
     parse(c.GivenFact, texts | first.model_dump(include={"confidence", "valid_from", "valid_to"}))
+
+
+def _check_scopes(events: list[NewEvent]) -> None:
+    for new in events:
+        if (
+            isinstance(new.event, e.TenantScopeRegistered | e.TenantRetrievalChanged)
+            and new.event.scope is not None
+        ):
+            parse(c.Move, {"memory_id": UUID(int=0), "scope": new.event.scope})
 
 
 def _check_reasons(event: e.Event) -> None:

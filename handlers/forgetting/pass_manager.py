@@ -114,7 +114,7 @@ class PassManager:
             pairs_cap=policy.pairs_cap,
             neighbours=policy.pair_neighbours,
             items_per_call=policy.items_per_call,
-            stale_before=self._engine.clock() - timedelta(days=policy.stale_window_days),
+            stale_before=policy.stale_before(self._engine.clock()),
         )
         await self._move(tenant, state, started)
 

@@ -125,6 +125,106 @@ class FactPage(View):
     as_of: AsOfView | None = None
 
 
+class RetrievalView(View):
+    """What a read does that names no scope: it finds everything (``off``), what is in ``scope`` (``default``), or
+    is refused (``require``)."""
+
+    mode: Literal["off", "default", "require"] = "off"
+    scope: str | None = None
+
+
+class ScopeView(View):
+    """One scope."""
+
+    scope: str
+    registered: bool
+    """False where memories are filed in it and nobody registered it."""
+    memories: int
+    """Live ones."""
+
+
+class ScopePage(View):
+    """Scopes by name, and the retrieval policy."""
+
+    scopes: tuple[ScopeView, ...]
+    retrieval: RetrievalView
+    next_cursor: str | None = None
+
+
+class ScopeWritten(View):
+    """The answer of a change of scopes: the registered scope or the default one, and the policy as it is now."""
+
+    scope: str | None
+    retrieval: RetrievalView
+    position: int
+    changed: bool
+
+
+class SelectorView(View):
+    """What a briefing is about, as it was asked for."""
+
+    kind: Literal["all", "scope", "project", "scope_project"]
+    scope: str | None = None
+    project: str | None = None
+    include_unscoped: bool = False
+
+
+class PromisedView(View):
+    """The commitment of a memory that a briefing tells."""
+
+    id: UUID
+    status: str
+    owner: str | None = None
+    due_at: datetime | None = None
+    next_surfacing_at: datetime | None = None
+    overdue: bool
+    """Due before the moment that is looked at, strictly."""
+
+
+class BriefingItem(View):
+    """One memory, as a briefing tells it."""
+
+    id: UUID
+    memory_type: str
+    topic: str
+    excerpt: str | None = None
+    """The beginning of its text, at most 600 characters; not in a brief one."""
+    scope: str
+    project: str | None = None
+    pinned: bool = False
+    verified: bool = False
+    occurred_at: datetime
+    recorded_at: datetime
+    fresh_at: datetime
+    """When it was last written, filed or reaffirmed; being read makes nothing fresh."""
+    age_days: int
+    """Whole days since then."""
+    stale: bool
+    """Old enough that somebody should look whether it still holds."""
+    commitment: PromisedView | None = None
+    """In the sections of commitments."""
+
+
+class SectionView(View):
+    """One section: some items, and how many there are."""
+
+    count: int
+    items: tuple[BriefingItem, ...]
+    has_more: bool
+
+
+class BriefingView(View):
+    """Sections by name; one that was not asked for is absent. ``applied_scope`` as in a search."""
+
+    selector: SelectorView
+    mode: Literal["brief", "full", "handoff"]
+    generated_at: datetime
+    generated_for: str | None = None
+    sections: dict[str, SectionView]
+    applied_scope: str | None = None
+    as_of: AsOfView | None = None
+
+
 class SearchHit(View):
     """One result of a search."""
 
@@ -144,11 +244,12 @@ class SearchResult(View):
 
 
 class MemoryPage(View):
-    """One page of a list, newest first; ``total`` is exact."""
+    """One page of a list, newest first; ``total`` is exact. ``applied_scope`` as in a search."""
 
     memories: tuple[MemoryView, ...]
     total: int
     next_cursor: str | None = None
+    applied_scope: str | None = None
     as_of: AsOfView | None = None
 
 
@@ -243,6 +344,8 @@ class Decided(View):
     """Memories that accepting changed."""
     withdrawn: tuple[UUID, ...] = ()
     """Sibling proposals taken back because of it."""
+    fact_id: UUID | None = None
+    """The fact that accepting made."""
     position: int
 
 

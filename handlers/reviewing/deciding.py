@@ -25,6 +25,7 @@ from ..forgetting.open_proposals import release_slot
 from ..memories import MemoryCommands
 from ..operating.views import Decided
 from .changes import Changes, Decision, StreamChange
+from .facts import fact_of
 from .kinds import acceptances, rejections
 from .loading import load_open, load_proposal
 from .presenting import proposal_from_log
@@ -192,8 +193,10 @@ class Deciding:
             for name in ("review_queue", "live_memory"):
                 await wait_for(self._engine.doors, name, position, seconds=SETTLE_SECONDS)
         recorded = await self._engine.log.read_stream(caller.tenant, proposal_id)
+        decided = await proposal_from_log(self._engine, recorded)
         return Decided(
-            proposal=await proposal_from_log(self._engine, recorded),
+            proposal=decided,
+            fact_id=fact_of(proposal_id) if (decided.kind, decided.status) == ("fact", "applied") else None,
             changed=changed,
             withdrawn=withdrawn,
             position=position,

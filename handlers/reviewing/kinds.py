@@ -14,6 +14,7 @@ from ..engine import Engine
 from ..memories import MemoryCommands
 from .changes import Acceptance, Rejection
 from .effects import OnMemories
+from .facts import AssertFact
 
 
 def acceptances(engine: Engine, memories: MemoryCommands) -> Mapping[ProposalKind, Acceptance]:
@@ -23,6 +24,7 @@ def acceptances(engine: Engine, memories: MemoryCommands) -> Mapping[ProposalKin
         "consolidation": OnMemories(engine, memories, edge_effects),
         "contradiction": Settling(engine, memories),
         "dependency": OnMemories(engine, memories, dependency_effects),
+        "fact": AssertFact(engine, memories),
     }
     return MappingProxyType(table)
 

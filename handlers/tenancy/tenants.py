@@ -1,7 +1,7 @@
 """Tenants: created with their policy, opted in to judging or not, and what the day's budget still allows."""
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import date
 from typing import Any
 from uuid import UUID, uuid5
@@ -53,9 +53,27 @@ class Tenants:
 
     async def set_judgment(self, tenant: UUID, enabled: bool, actor: Actor) -> tuple[Tenant, int]:
         """Opt in or out of judging, on the record. Returns the settings and the log position."""
+        return await self.change(tenant, actor, lambda state: rules.decide_judgment(state, enabled))
+
+    async def set_policy(
+        self, tenant: UUID, changes: Mapping[str, Any] | ForgettingPolicy, actor: Actor
+    ) -> tuple[Tenant, int]:
+        """Put a changed policy in force, on the record; fields that are not named stay. Raises `InvalidInput`."""
+
+        def decide(state: Tenant) -> list[Event]:
+            if isinstance(changes, ForgettingPolicy):
+                return rules.decide_policy(state, changes)
+            return rules.decide_policy(state, parse(ForgettingPolicy, {**state.policy.model_dump(), **changes}))
+
+        return await self.change(tenant, actor, decide)
+
+    async def change(
+        self, tenant: UUID, actor: Actor, decide: Callable[[Tenant], list[Event]]
+    ) -> tuple[Tenant, int]:
+        """Change settings as they are when it is stored. Returns them and the log position, 0 for no change."""
         for _ in range(ATTEMPTS):
             state = await self.get(tenant, fresh=True)
-            events = rules.decide_judgment(state, enabled)
+            events = decide(state)
             if not events:
                 return state, 0
             position = await self._append(tenant, state.version + 1, events, actor, state.policy_version)
@@ -63,23 +81,10 @@ class Tenants:
                 return await self.get(tenant, fresh=True), position
         raise Conflict("the tenant's settings keep changing; try again")
 
-    async def set_policy(
-        self, tenant: UUID, changes: Mapping[str, Any] | ForgettingPolicy, actor: Actor
-    ) -> tuple[Tenant, int]:
-        """Put a changed policy in force, on the record; fields that are not named stay. Raises `InvalidInput`."""
-        for _ in range(ATTEMPTS):
-            state = await self.get(tenant, fresh=True)
-            if isinstance(changes, ForgettingPolicy):
-                policy = changes
-            else:
-                policy = parse(ForgettingPolicy, {**state.policy.model_dump(), **changes})
-            events = rules.decide_policy(state, policy)
-            if not events:
-                return state, 0
-            position = await self._append(tenant, state.version + 1, events, actor, state.policy_version)
-            if position:
-                return await self.get(tenant, fresh=True), position
-        raise Conflict("the tenant's settings keep changing; try again")
+    async def as_of(self, tenant: UUID, position: int) -> Tenant | None:
+        """The settings on record at a position of the log; None before there were any."""
+        recorded = await self._log.read_streams(tenant, [tenant], upto=position)
+        return fold_stream(recorded.get(tenant, ()), rules.evolve_tenant)
 
     async def reserve_call(
         self,

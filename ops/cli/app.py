@@ -9,6 +9,7 @@ from . import (
     archives,
     auditing,
     benching,
+    briefing,
     commitments,
     consolidating,
     contradicting,
@@ -24,6 +25,7 @@ from . import (
     reading,
     replaying,
     review,
+    scopes,
     servers,
     settings,
     tenants,
@@ -105,6 +107,8 @@ writing.register(app)
 reading.register(app)
 facts.register(app)
 commitments.register(app)
+briefing.register(app)
+scopes.register(app)
 event_log.register(app)
 passes.register(app)
 consolidating.register(app)

@@ -20,6 +20,7 @@ from lethelog.domain.fields import Input, normalised
 from lethelog.domain.thresholds import starting_thresholds
 from lethelog.handlers import as_of, explaining, reading
 from lethelog.handlers.analytics.review_stats import ReviewFigures, StatsQuery
+from lethelog.handlers.briefing import Briefing, BriefingQuery
 from lethelog.handlers.commitments.listing import CommitmentListing, CommitmentQuery
 from lethelog.handlers.commitments.resolving import Resolving
 from lethelog.handlers.consolidation import passes as consolidation_passes
@@ -39,6 +40,8 @@ from lethelog.handlers.reviewing.bulk import DecideMany, PreviewBulk
 from lethelog.handlers.reviewing.deciding import Decide
 from lethelog.handlers.reviewing.digest import DigestQuery
 from lethelog.handlers.reviewing.queue import ProposalsQuery, ShowQuery
+from lethelog.handlers.tenancy import scopes
+from lethelog.handlers.tenancy.scopes import CreateScope, Scopes, ScopesQuery, SetRetrieval
 from lethelog.handlers.undoing.undoing import PreviewUndo, RequestUndo, Undoing, UndoQuery
 from lethelog.handlers.webhooks.webhooks import (
     AddWebhook,
@@ -185,6 +188,10 @@ async def doors(world) -> list[Door]:
         (world.reading.get, GetQuery, {"ids": [memory_id]}),
         (world.reading.history, HistoryQuery, about),
         (Facts(world.engine).get, FactsQuery, {}),
+        (Briefing(world.engine).brief, BriefingQuery, {"selector": "all"}),
+        (Scopes(world.engine).list, ScopesQuery, {}),
+        (Scopes(world.engine).create, CreateScope, {"scope": "garden"}),
+        (Scopes(world.engine).set_retrieval, SetRetrieval, {"mode": "off"}),
         (world.reviewing.list, ProposalsQuery, {}),
         (world.reviewing.show, ShowQuery, proposal),
         (world.reviewing.digest, DigestQuery, {}),
@@ -226,7 +233,7 @@ async def test_this_list_of_doors_is_complete(world):
     listed = {door.name for door in await doors(world)}
     opened = (world.commands, world.reading, world.reviewing)
     further = (Explaining, Undoing, ReviewFigures, WhatIf, Passes, Facts, Webhooks, Resolving, CommitmentListing)
-    others = (Consolidations, ContradictionListing)
+    others = (Consolidations, ContradictionListing, Briefing, Scopes)
     for cls in (*map(type, opened), *further, *others):
         for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
             takes_arguments = "arguments" in inspect.signature(method).parameters
@@ -401,6 +408,7 @@ LIMITS: list[tuple[str, str, Any, Any]] = [
     ("proposals", "limit", 1, 0),
     ("facts", "limit", 200, 201),
     ("facts", "limit", 1, 0),
+    ("briefing", "section_limit", 100, 101),
     ("facts", "subject", "s" * 256, "s" * 257),
 ]
 
@@ -427,6 +435,7 @@ async def test_a_limit_holds_to_the_very_unit(world, verb, field, allowed, refus
         "get": (world.reading.get, {}),
         "proposals": (world.reviewing.list, {}),
         "facts": (Facts(world.engine).get, {}),
+        "briefing": (Briefing(world.engine).brief, {"selector": "all"}),
     }[verb]
     head = await world.engine.log.head()
     with pytest.raises(InvalidInput) as error:
@@ -626,6 +635,7 @@ async def test_a_read_that_waits_for_a_position_far_ahead_says_not_caught_up(wor
         requesting,
         consolidation_passes,
         contradiction_listing,
+        scopes,
     ):
         if hasattr(module, "wait_for"):
             monkeypatch.setattr(module, "wait_for", soon)
@@ -638,6 +648,8 @@ async def test_a_read_that_waits_for_a_position_far_ahead_says_not_caught_up(wor
         (world.reading.history, {"memory_id": known}),
         (world.reviewing.list, {}),
         (Facts(world.engine).get, {}),
+        (Briefing(world.engine).brief, {"selector": "all"}),
+        (Scopes(world.engine).list, {}),
     ]
     for call, arguments in calls:
         await call(world.caller, {**arguments, "after": head})
@@ -718,6 +730,10 @@ RIGHT: dict[str, dict[str, Any]] = {
     "get_many": {"ids": [SOURCE]},
     "list": {},
     "history": {"memory_id": SOURCE},
+    "briefing": {"selector": "all"},
+    "handoff": {"selector": "all"},
+    "create_scope": {"scope": "garden"},
+    "set_retrieval_scope": {"mode": "default", "scope": "work"},
     "proposals": {},
     "proposal": {"proposal_id": SOURCE},
     "review_digest": {},

@@ -34,6 +34,7 @@ from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evi
 from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.archive.exporting import Exporting
+from lethelog.handlers.briefing import Briefing
 from lethelog.handlers.commitments.listing import CommitmentListing
 from lethelog.handlers.commitments.resolving import Resolving
 from lethelog.handlers.consolidation.passes import Consolidations
@@ -223,6 +224,8 @@ async def a_pass(world, broker, said: Said) -> None:
         await world.reading.list(caller, {"user_id": word("filter user"), "tags": [word("filter tag")]})
         await Facts(world.engine).get(caller, {"subject": word("fact query")})
         await CommitmentListing(world.engine).page(caller, {"owner": word("filter owner")})
+        handoff = {"selector": "project", "mode": "handoff", "generated_for": word("briefed person")}
+        await Briefing(world.engine).brief(caller, {**handoff, "project": word("briefing project")})
         head = await world.engine.log.head()
         for name in (
             "live_memory",
@@ -525,6 +528,7 @@ def described(verb: str) -> dict[str, str]:
 GIVEN: dict[str, dict[str, str]] = {
     "Remember": described("remember"),
     "GivenFact": {name: f"fact {name}" for name in _FACT},
+    "BriefingQuery": {"project": "briefing project", "generated_for": "briefed person"},
     "FactsQuery": {"subject": "fact query", "predicate": "fact query"},
     "Revise": described("revise"),
     "RememberImported": described("import"),

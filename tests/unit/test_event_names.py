@@ -26,6 +26,7 @@ NAMES = (
     "proposal.edge_staged", "proposal.fact_staged", "proposal.rejected", "proposal.resolution_staged",
     "proposal.staged", "proposal.withdrawn",
     "tenant.budget_reserved", "tenant.budget_settled", "tenant.created", "tenant.judgment_opted", "tenant.policy_changed",
+    "tenant.retrieval_changed", "tenant.scope_registered",
     "token.issued", "token.revoked", "token.rotated",
     "undo.performed", "undo.requested",
     "verdict.recorded", "verdict.refused",
