@@ -41,7 +41,6 @@ from ..forgetting.judge_worker import JudgeWorker
 from ..forgetting.pass_manager import PassManager
 from ..forgetting.requesting import Passes
 from ..forgetting.settings import PassSettings, task_queue
-from ..webhooks.worker import WebhookWorker
 
 if TYPE_CHECKING:
     from ...streams.consumers import Consumers
@@ -114,6 +113,9 @@ class Workers:
         if self._engine.erasure is not None and "erasures" in self._roles:
             self._spawn(_repeat(ERASURE_SECONDS, self._carry_on_erasures), "erasures")
         if "webhooks" in self._roles:
+            # The HTTP client takes a while to load, and only this role needs it.
+            from ..webhooks.worker import WebhookWorker
+
             self.webhooks = WebhookWorker(self._engine)
             self._spawn(self.webhooks.run(), "webhooks")
         if "commitments" in self._roles:
