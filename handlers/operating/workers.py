@@ -44,6 +44,7 @@ from ..forgetting.settings import PassSettings, task_queue
 
 if TYPE_CHECKING:
     from ...streams.consumers import Consumers
+    from ..webhooks.worker import WebhookWorker
 
 _LOG = logging.getLogger(__name__)
 Role = Literal[

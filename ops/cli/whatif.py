@@ -65,7 +65,10 @@ def whatif(
     session = Session.of(context, json_only)
     chosen: dict[str, Any] = fields(**_thresholds(threshold or []), judge=judge, since=since)
     changed = None if policy is None else read_policy(policy)
-    with session.reading("review_queue", "effects") as memory, session.printer.progress("asking") as report:
+    with (
+        session.reading("review_queue", "effects") as memory,
+        session.printer.progress("asking", left="what was asked is charged; nothing else changed") as report,
+    ):
         found = memory.what_if(policy=changed, report=report, passes=passes, questions=questions, **chosen)
     session.printer.answer(found, *_lines(found))
 

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from lethelog.domain.errors import Misconfigured
-from lethelog.domain.events import MemoryArchived, ProposalStaged
+from lethelog.domain.events import ContradictionFlagged, MemoryArchived, ProposalStaged
 from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.engine import open_engine
 from lethelog.handlers.memories import MemoryCommands
@@ -134,6 +134,10 @@ async def fill(url: str, embedder) -> tuple[UUID, UUID]:
         promised = await commands.remember(caller, {**said, "content": "soon", "memory_type": "commitment"})
         effect = NewEvent(promised.memory.id, 2, MemoryArchived(proposal=proposal))
         await engine.log.append(Unit(caller.tenant, proposal, [effect], Envelope(caller.actor, cause, cause)))
+        both = {"memory_id": written.memory.id, "related_id": promised.memory.id}
+        flagged = ContradictionFlagged(**both, found_by="verdict", source=proposal)
+        events = [NewEvent(uuid4(), 1, flagged)]
+        await engine.log.append(Unit(caller.tenant, proposal, events, Envelope(caller.actor, cause, cause)))
     parts = (engine.database, engine.log, engine.tail)
     head = await engine.log.head()
     for projection in engine.projections:
