@@ -6,7 +6,7 @@ before anything is decided.
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from .fields import (
     CommitmentStatus,
@@ -95,6 +95,8 @@ class Remember(_WithFacts):
     """Write a new memory."""
 
     content: Content
+    session_run_id: Id | None = None
+    """The session run that it is written in."""
 
 
 class RememberImported(_WithFacts):
@@ -112,6 +114,7 @@ class Revise(_Described):
     content: Content
     edge: Edge = "supersedes"
     expected_version: int | None = Field(default=None, ge=1)
+    session_run_id: Id | None = None
 
 
 class ReviseImported(Revise):
@@ -119,9 +122,16 @@ class ReviseImported(Revise):
 
     content: ImportContent
 
+    @field_validator("session_run_id", mode="before")
+    @classmethod
+    def _is_of_no_session_here(cls, given: object) -> None:
+        if given is not None:
+            raise ValueError("is not for what was written elsewhere; leave it out")
+
 
 class _OnMemory(Input):
     memory_id: Id
+    session_run_id: Id | None = None
     expected_version: int | None = Field(default=None, ge=1)
     """The state version the caller saw (settlement 5); a newer one answers `Conflict`."""
 
@@ -198,6 +208,7 @@ class Resolve(Input):
     due_at: Instant | None = None
     next_surfacing_at: Instant | None = None
     recurrence: Recurrence | None = None
+    session_run_id: Id | None = None
 
 
 EndingCommand = Reaffirm | Archive | Restore | Refute | Release | Pin | Verify

@@ -37,6 +37,12 @@ from .proposal_events import (
     Staged,
 )
 from .scope_events import RetrievalMode, TenantRetrievalChanged, TenantScopeRegistered
+from .session_events import (
+    SessionClosed,
+    SessionOpened,
+    SessionResumed,
+    SessionSeen,
+)
 from .undo_events import EffectUndone, MemoryEffectUndone, RefusedUndo, UndoPerformed, UndoRequested
 from .webhook_events import (
     WebhookChanged,
@@ -76,6 +82,10 @@ __all__ = [
     "RefusedUndo",
     "ResolutionStaged",
     "RetrievalMode",
+    "SessionClosed",
+    "SessionOpened",
+    "SessionResumed",
+    "SessionSeen",
     "Staged",
     "TenantRetrievalChanged",
     "TenantScopeRegistered",

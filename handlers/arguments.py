@@ -58,13 +58,19 @@ class FactFields(TypedDict, total=False):
     valid_to: AnyInstant
 
 
-class RememberFields(MemoryFields, total=False):
+class WrittenFields(TypedDict, total=False):
+    """Where a write is made."""
+
+    session_run_id: AnyId
+
+
+class RememberFields(MemoryFields, WrittenFields, total=False):
     memory_type: MemoryType
     facts: Sequence[FactFields]
     """At most 16, written with the memory or not at all."""
 
 
-class ReviseFields(MemoryFields, total=False):
+class ReviseFields(MemoryFields, WrittenFields, total=False):
     memory_type: MemoryType
     edge: Edge
     expected_version: int
@@ -122,9 +128,10 @@ class FilterFields(TimeFields, total=False):
     current: bool
     recorded_after: AnyInstant
     recorded_before: AnyInstant
+    session_run_id: AnyId
 
 
-class ResolveFields(TypedDict, total=False):
+class ResolveFields(WrittenFields, total=False):
     """To what a commitment is moved."""
 
     status: CommitmentStatus
@@ -191,6 +198,7 @@ class TailFields(TypedDict, total=False):
 
     names: Sequence[str]
     stream: AnyId
+    session_run_id: AnyId
     from_position: int
 
 

@@ -28,6 +28,7 @@ from .arguments import (
     ScopeFields,
     TailFields,
     TimeFields,
+    WrittenFields,
 )
 from .briefing import Mode, Selector
 from .commitments.doors import BlockingCommitmentDoor
@@ -55,6 +56,7 @@ from .operating.views import (
     Written,
 )
 from .reviewing.blocking_doors import BlockingReviewDoor
+from .sessions.doors import BlockingSessions
 from .tenancy.blocking_doors import BlockingTenants, BlockingTokens
 from .webhooks.blocking_doors import BlockingWebhooks
 
@@ -84,6 +86,7 @@ class BlockingMemory(
         self.tenants = BlockingTenants(self.run, self.asyncio.tenants)
         self.tokens = BlockingTokens(self.run, self.asyncio.tokens)
         self.webhooks = BlockingWebhooks(self.run, self.asyncio.webhooks)
+        self.sessions = BlockingSessions(self.run, self.asyncio.sessions)
 
     def __enter__(self) -> Self:
         return self
@@ -163,6 +166,7 @@ class BlockingMemory(
         tags: Sequence[str] | None = None,
         expected_version: int | None = None,
         key: str | None = None,
+        **written: Unpack[WrittenFields],
     ) -> Written:
         """See `AsyncMemory.move`."""
         return self.run(
@@ -174,12 +178,13 @@ class BlockingMemory(
                 tags=tags,
                 expected_version=expected_version,
                 key=key,
+                **written,
             )
         )
 
-    def reaffirm(self, memory_id: AnyId, *, key: str | None = None) -> Written:
+    def reaffirm(self, memory_id: AnyId, *, key: str | None = None, **written: Unpack[WrittenFields]) -> Written:
         """See `AsyncMemory.reaffirm`."""
-        return self.run(self.asyncio.reaffirm(memory_id, key=key))
+        return self.run(self.asyncio.reaffirm(memory_id, key=key, **written))
 
     def archive(
         self,
@@ -188,29 +193,50 @@ class BlockingMemory(
         reason: str | None = None,
         expected_version: int | None = None,
         key: str | None = None,
+        **written: Unpack[WrittenFields],
     ) -> Written:
         """See `AsyncMemory.archive`."""
-        return self.run(self.asyncio.archive(memory_id, reason=reason, expected_version=expected_version, key=key))
+        return self.run(
+            self.asyncio.archive(memory_id, reason=reason, expected_version=expected_version, key=key, **written)
+        )
 
-    def restore(self, memory_id: AnyId, *, reason: str | None = None, key: str | None = None) -> Written:
+    def restore(
+        self,
+        memory_id: AnyId,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        **written: Unpack[WrittenFields],
+    ) -> Written:
         """See `AsyncMemory.restore`."""
-        return self.run(self.asyncio.restore(memory_id, reason=reason, key=key))
+        return self.run(self.asyncio.restore(memory_id, reason=reason, key=key, **written))
 
-    def refute(self, memory_id: AnyId, *, reason: str | None = None, key: str | None = None) -> Written:
+    def refute(
+        self,
+        memory_id: AnyId,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        **written: Unpack[WrittenFields],
+    ) -> Written:
         """See `AsyncMemory.refute`."""
-        return self.run(self.asyncio.refute(memory_id, reason=reason, key=key))
+        return self.run(self.asyncio.refute(memory_id, reason=reason, key=key, **written))
 
-    def release(self, memory_id: AnyId, *, reason: str, key: str | None = None) -> Written:
+    def release(
+        self, memory_id: AnyId, *, reason: str, key: str | None = None, **written: Unpack[WrittenFields]
+    ) -> Written:
         """See `AsyncMemory.release`."""
-        return self.run(self.asyncio.release(memory_id, reason=reason, key=key))
+        return self.run(self.asyncio.release(memory_id, reason=reason, key=key, **written))
 
-    def pin(self, memory_id: AnyId, *, pinned: bool = True, key: str | None = None) -> Written:
+    def pin(
+        self, memory_id: AnyId, *, pinned: bool = True, key: str | None = None, **written: Unpack[WrittenFields]
+    ) -> Written:
         """See `AsyncMemory.pin`."""
-        return self.run(self.asyncio.pin(memory_id, pinned=pinned, key=key))
+        return self.run(self.asyncio.pin(memory_id, pinned=pinned, key=key, **written))
 
-    def verify(self, memory_id: AnyId, *, key: str | None = None) -> Written:
+    def verify(self, memory_id: AnyId, *, key: str | None = None, **written: Unpack[WrittenFields]) -> Written:
         """See `AsyncMemory.verify`."""
-        return self.run(self.asyncio.verify(memory_id, key=key))
+        return self.run(self.asyncio.verify(memory_id, key=key, **written))
 
     def search(self, query: str, *, limit: int = 5, **filters: Unpack[FilterFields]) -> SearchResult:
         """See `AsyncMemory.search`."""

@@ -15,6 +15,7 @@ from ..projections.projection import Projection
 from ..projections.rebuild import GRACE
 from ..projections.review_queue import ReviewQueue
 from ..projections.search import Search
+from ..projections.sessions import SessionRuns
 from ..streams.database import Database, Doors
 from ..streams.directory import Directory
 from ..streams.log import Log
@@ -53,6 +54,7 @@ class Engine:
     commitments: CommitmentStates
     contradictions: Contradictions
     effects: Effects
+    sessions: SessionRuns
     clock: Clock
     grace: timedelta
     """How long a read model's old generation stays after a rebuild."""
@@ -76,6 +78,7 @@ class Engine:
             self.commitments,
             self.contradictions,
             self.effects,
+            self.sessions,
         )
 
     def projection(self, name: str) -> Projection | None:
@@ -127,6 +130,7 @@ async def open_engine(
         commitments=CommitmentStates(log),
         contradictions=Contradictions(),
         effects=Effects(),
+        sessions=SessionRuns(log),
         clock=clock,
         grace=grace,
         erasure=erasure,

@@ -51,6 +51,7 @@ from .contradictions.flagging import flag_refused
 from .engine import Engine
 from .operating.views import Written
 from .present import present_memory
+from .sessions.provenance import note_written, written_in
 from .tenancy.quotas import NOBODY_EVICTED, Evicted, Quotas, limits_of, refuse_unless_room_helps
 
 ATTEMPTS = 25
@@ -355,6 +356,7 @@ class MemoryCommands:
             earlier = await self._engine.log.find_command(caller.tenant, key)
             if earlier is not None:
                 return await self._answer_repeat(caller.tenant, earlier, command, key)
+        session = await written_in(self._engine.log, caller.tenant, getattr(command, "session_run_id", None))
         command_id = new_id()
         tenant = await self._engine.tenants.get(caller.tenant)
         envelope = Envelope(
@@ -362,6 +364,7 @@ class MemoryCommands:
             cause=retry.cause or command_id,
             correlation=retry.correlation or command_id,
             policy=tenant.policy_version,
+            session=session,
         )
         full = False
         for _ in range(ATTEMPTS):
@@ -398,6 +401,7 @@ class MemoryCommands:
             )
             match outcome:
                 case Appended():
+                    await note_written(self._engine.log, caller, session, command_id)
                     stored = await self.load(caller.tenant, plan.subject)
                     written = await self._answer(caller.tenant, stored, outcome.position, True, False)
                     facts = tuple(one.stream for one in plan.events if one.event.NAME == "fact.asserted")

@@ -34,6 +34,7 @@ from .arguments import (
     ScopeFields,
     TailFields,
     TimeFields,
+    WrittenFields,
     path_of,
     topic_of,
 )
@@ -70,6 +71,7 @@ from .operating.views import (
 from .reading import Reading
 from .reviewing.doors import AsyncReviewDoor
 from .reviewing.reviewing import Reviewing
+from .sessions.doors import AsyncSessions
 from .tenancy.doors import AsyncTenants, AsyncTokens
 from .tenancy.policies import Policies
 from .tenancy.scopes import Scopes
@@ -112,6 +114,7 @@ class AsyncMemory(
         self.tenants = AsyncTenants(engine, self.caller)
         self.tokens = AsyncTokens(engine, self.caller)
         self.webhooks = AsyncWebhooks(engine, self.caller)
+        self.sessions = AsyncSessions(engine, self.caller, self._reached)
         self._policies = Policies(engine)
         self._commands = MemoryCommands(engine)
         self._reading = Reading(engine)
@@ -190,9 +193,11 @@ class AsyncMemory(
         tags: Sequence[str] | None = None,
         expected_version: int | None = None,
         key: str | None = None,
+        **written: Unpack[WrittenFields],
     ) -> Written:
         """File a memory elsewhere; its content stays."""
         arguments = {
+            **written,
             "memory_id": memory_id,
             "scope": scope,
             "project": project,
@@ -202,10 +207,12 @@ class AsyncMemory(
         }
         return self._noted(await self._commands.move(await self.caller(), arguments, Retry(key)))
 
-    async def reaffirm(self, memory_id: AnyId, *, key: str | None = None) -> Written:
+    async def reaffirm(
+        self, memory_id: AnyId, *, key: str | None = None, **written: Unpack[WrittenFields]
+    ) -> Written:
         """Say that a memory still holds."""
         return self._noted(
-            await self._commands.reaffirm(await self.caller(), {"memory_id": memory_id}, Retry(key))
+            await self._commands.reaffirm(await self.caller(), {**written, "memory_id": memory_id}, Retry(key))
         )
 
     async def archive(
@@ -215,34 +222,57 @@ class AsyncMemory(
         reason: str | None = None,
         expected_version: int | None = None,
         key: str | None = None,
+        **written: Unpack[WrittenFields],
     ) -> Written:
         """Put a memory away. It stays readable, and its text may be remembered again."""
-        arguments = {"memory_id": memory_id, "reason": reason, "expected_version": expected_version}
+        arguments = {**written, "memory_id": memory_id, "reason": reason, "expected_version": expected_version}
         return self._noted(await self._commands.archive(await self.caller(), arguments, Retry(key)))
 
-    async def restore(self, memory_id: AnyId, *, reason: str | None = None, key: str | None = None) -> Written:
+    async def restore(
+        self,
+        memory_id: AnyId,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        **written: Unpack[WrittenFields],
+    ) -> Written:
         """Undo archive and suppress."""
-        arguments = {"memory_id": memory_id, "reason": reason}
+        arguments = {**written, "memory_id": memory_id, "reason": reason}
         return self._noted(await self._commands.restore(await self.caller(), arguments, Retry(key)))
 
-    async def refute(self, memory_id: AnyId, *, reason: str | None = None, key: str | None = None) -> Written:
+    async def refute(
+        self,
+        memory_id: AnyId,
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        **written: Unpack[WrittenFields],
+    ) -> Written:
         """Say that a memory was never true; its text comes back only into quarantine."""
-        arguments = {"memory_id": memory_id, "reason": reason}
+        arguments = {**written, "memory_id": memory_id, "reason": reason}
         return self._noted(await self._commands.refute(await self.caller(), arguments, Retry(key)))
 
-    async def release(self, memory_id: AnyId, *, reason: str, key: str | None = None) -> Written:
+    async def release(
+        self, memory_id: AnyId, *, reason: str, key: str | None = None, **written: Unpack[WrittenFields]
+    ) -> Written:
         """Let a quarantined memory in after all."""
-        arguments = {"memory_id": memory_id, "reason": reason}
+        arguments = {**written, "memory_id": memory_id, "reason": reason}
         return self._noted(await self._commands.release(await self.caller(), arguments, Retry(key)))
 
-    async def pin(self, memory_id: AnyId, *, pinned: bool = True, key: str | None = None) -> Written:
+    async def pin(
+        self, memory_id: AnyId, *, pinned: bool = True, key: str | None = None, **written: Unpack[WrittenFields]
+    ) -> Written:
         """Protect a memory from every proposal but conflict, or stop protecting it."""
-        arguments = {"memory_id": memory_id, "pinned": pinned}
+        arguments = {**written, "memory_id": memory_id, "pinned": pinned}
         return self._noted(await self._commands.pin(await self.caller(), arguments, Retry(key)))
 
-    async def verify(self, memory_id: AnyId, *, key: str | None = None) -> Written:
+    async def verify(
+        self, memory_id: AnyId, *, key: str | None = None, **written: Unpack[WrittenFields]
+    ) -> Written:
         """Record that a memory was confirmed."""
-        return self._noted(await self._commands.verify(await self.caller(), {"memory_id": memory_id}, Retry(key)))
+        return self._noted(
+            await self._commands.verify(await self.caller(), {**written, "memory_id": memory_id}, Retry(key))
+        )
 
     async def search(self, query: str, *, limit: int = 5, **filters: Unpack[FilterFields]) -> SearchResult:
         """The best matches; superseded memories come last and flagged, or not at all with ``current=True``.
@@ -454,6 +484,10 @@ class AsyncMemory(
         asked = given.get("after")
         beyond = 0 if asked is None else parse(_Waiting, {"after": asked}).after
         return {**arguments, "after": max(self.position, beyond)}
+
+    def _reached(self, position: int) -> int:
+        self.position = max(self.position, position)
+        return self.position
 
     def _noted(self, written: Written) -> Written:
         self.position = max(self.position, written.position)

@@ -16,6 +16,7 @@ from ..projections.generations import tenant_read_models
 from ..projections.live_memory import LiveMemory
 from ..projections.memory_history import MemoryHistory
 from ..projections.parked import refuse_parked
+from ..projections.progress import wait_for
 from ..projections.rows import list_rows, read_rows
 from ..projections.search import Search
 from ..streams.database import Connection
@@ -63,6 +64,8 @@ class _Narrowed(Timed):
     """Only memories that are neither superseded nor past their own end."""
     recorded_after: Instant | None = None
     recorded_before: Instant | None = None
+    session_run_id: Id | None = None
+    """Only what was written or changed in this session run."""
 
 
 N = TypeVar("N", bound=_Narrowed)
@@ -181,7 +184,7 @@ class Reading:
         async with self._read_models(caller.tenant) as connection:
             cursor = await connection.execute(
                 "select position, name, event_id, recorded_at, actor_kind, actor_ref, cause, correlation, policy, "
-                "judge, detail from memory_history where tenant = %(tenant)s and memory_id = %(memory)s "
+                "judge, detail, session from memory_history where tenant = %(tenant)s and memory_id = %(memory)s "
                 f"{_THEN[as_of.moved_in]} order by recorded_at, happened_at",
                 {"tenant": caller.tenant, "memory": query.memory_id, "known": as_of.known, "now": as_of.now},
             )
@@ -208,6 +211,7 @@ class Reading:
                     correlation=row[7],
                     policy=row[8],
                     judge=row[9],
+                    session=row[11],
                     old=said if own else None,
                     new=(new or said) if own else None,
                     detail=detail,
@@ -256,6 +260,8 @@ class Reading:
 
     async def _filter(self, caller: Caller, query: _Narrowed, as_of: AsOf) -> MemoryFilter | None:
         """The conditions, or None where a name was never used and nothing can match."""
+        if query.session_run_id is not None and query.after:
+            await wait_for(self._engine.doors, MemoryHistory.name, query.after)
         _refuse_contradictions(query, as_of)
         references: dict[str, UUID] = {}
         for field, (column, kind) in _REFERENCES.items():
@@ -278,6 +284,7 @@ class Reading:
             tags=query.tags,
             recorded_after=query.recorded_after,
             recorded_before=query.recorded_before,
+            session_run=query.session_run_id,
         )
 
 

@@ -16,10 +16,10 @@ from uuid import UUID
 from ..domain.commitment import Commitment, evolve_commitment
 from ..domain.events import event_names
 from ..streams.database import Connection
-from ..streams.folding import fold_states
 from ..streams.log import Log
 from ..streams.payloads import RecordedEvent
 from .projection import ClearText, Projection
+from .stream_states import states_of
 
 _FOR_EVER = 2**63 - 1
 _FOR_EVER_AT = "9999-12-31T00:00:00+00:00"
@@ -45,7 +45,6 @@ _COLUMNS: dict[str, str] = {
     "until_position": f"bigint not null default {_FOR_EVER}",
     "until_at": f"timestamptz not null default '{_FOR_EVER_AT}'",
 }
-_Key = tuple[UUID, UUID]
 
 
 class CommitmentStates:
@@ -83,16 +82,8 @@ class CommitmentStates:
 
     async def prepare(self, page: Sequence[RecordedEvent]) -> list[dict[str, Any]]:
         """The states that a page leads to."""
-        streams: dict[_Key, list[RecordedEvent]] = {}
-        for event in page:
-            streams.setdefault((event.tenant, event.stream), []).append(event)
-        earlier = await self._earlier(streams, page[0].position)
-        rows: list[dict[str, Any]] = []
-        for key, events in streams.items():
-            folded = fold_states([*earlier.get(key, ()), *events], evolve_commitment)
-            states = [(state, one.position) for one, state in folded if one.position >= events[0].position]
-            rows += _rows(key[0], states)
-        return rows
+        found = await states_of(self._log, page, evolve_commitment)
+        return [row for tenant, states in found for row in _rows(tenant, states)]
 
     async def apply(
         self, connection: Connection, schema: str, page: Sequence[RecordedEvent], prepared: list[dict[str, Any]]
@@ -101,20 +92,6 @@ class CommitmentStates:
             said = (json.dumps(prepared),)
             await connection.execute(_END.format(schema=schema), said)
             await connection.execute(_INSERT.format(schema=schema), said)
-
-    async def _earlier(
-        self, streams: dict[_Key, list[RecordedEvent]], before: int
-    ) -> dict[_Key, list[RecordedEvent]]:
-        """Events of these streams from before the page."""
-        wanted: dict[UUID, list[UUID]] = {}
-        for (tenant, stream), events in streams.items():
-            if events[0].version > 1:
-                wanted.setdefault(tenant, []).append(stream)
-        found: dict[_Key, list[RecordedEvent]] = {}
-        for tenant, ids in wanted.items():
-            for stream, events in (await self._log.read_streams(tenant, ids, upto=before - 1)).items():
-                found[(tenant, stream)] = events
-        return found
 
 
 def _rows(tenant: UUID, states: Sequence[tuple[Commitment, int]]) -> list[dict[str, Any]]:

@@ -48,6 +48,8 @@ class MemoryFilter:
     recorded_before: datetime | None = None
     stale_before: datetime | None = None
     """Only what is stale, by the rule of the forgetting pass."""
+    session_run: UUID | None = None
+    """The session run that an event of the memory was made in."""
 
     def where(self) -> str:
         """SQL condition; its values are `values`."""
@@ -71,6 +73,12 @@ class MemoryFilter:
             parts.append("recorded_at < %(recorded_before)s")
         if self.stale_before is not None:
             parts.append(stale())
+        if self.session_run is not None:
+            parts.append(
+                "memory_id in (select h.memory_id from memory_history h "
+                "where h.tenant = %(tenant)s and h.session = %(session_run)s "
+                "and (%(known)s::bigint is null or h.position <= %(known)s))"
+            )
         return " and ".join(parts)
 
     def values(self) -> dict[str, Any]:
@@ -84,5 +92,6 @@ class MemoryFilter:
             "recorded_after": self.recorded_after,
             "recorded_before": self.recorded_before,
             "stale_before": self.stale_before,
+            "session_run": self.session_run,
             **{f"ref_{column}": value for column, value in self.references.items()},
         }

@@ -32,6 +32,7 @@ _COLUMNS: dict[str, str] = {
     "correlation": "uuid not null",
     "policy": "int",
     "judge": "text",
+    "session": "uuid",
     "detail": "jsonb not null",
 }
 
@@ -56,7 +57,7 @@ class MemoryHistory:
     """One row per (memory, event)."""
 
     name = "memory_history"
-    version = "3"
+    version = "4"
     tables = ("memory_history",)
     clear_texts = (
         ClearText(
@@ -110,6 +111,10 @@ class MemoryHistory:
         await connection.execute(
             f"create index memory_history_event on {schema}.memory_history (tenant, event_id)"
         )
+        await connection.execute(
+            f"create index memory_history_session on {schema}.memory_history (tenant, session, position) "
+            "where session is not null"
+        )
 
     async def prepare(self, page: Sequence[RecordedEvent]) -> None:
         """Nothing takes long here."""
@@ -161,6 +166,7 @@ def _rows(recorded: RecordedEvent, event: Event) -> list[dict[str, Any]]:
             "correlation": str(envelope.correlation),
             "policy": envelope.policy,
             "judge": envelope.judge,
+            "session": None if envelope.session is None else str(envelope.session),
             "detail": detail,
         }
         for memory_id in concerned(recorded, event)

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from .database import Connection
+from .payloads import session_json
 
 EVENT_COLUMNS = "position, tenant, stream, version, name, event_id, recorded_at, body"
 """What `Log.decode` and `cloudevents` take."""
@@ -32,6 +33,8 @@ class Selection:
     stream: UUID | None = None
     namespace: str = ""
     """What stored names begin with, also those that this version does not know; empty for all."""
+    session: UUID | None = None
+    """Only events made in this session run, which their headers name readable."""
 
     def where(self) -> str:
         """SQL that narrows a query of the event table; its values are `values`."""
@@ -40,6 +43,7 @@ class Selection:
             + (" and name = any(%(names)s)" if self.names else "")
             + (" and stream = %(stream)s" if self.stream is not None else "")
             + (" and starts_with(name, %(namespace)s)" if self.namespace else "")
+            + (" and position(%(session)s::bytea in body) > 0" if self.session is not None else "")
         )
 
     def values(self) -> dict[str, Any]:
@@ -49,6 +53,7 @@ class Selection:
             "names": list(self.names),
             "stream": self.stream,
             "namespace": self.namespace,
+            "session": None if self.session is None else session_json(self.session).encode(),
         }
 
 

@@ -71,6 +71,8 @@ class Envelope(NamedTuple):
     """Identity of the judge involved."""
     origin: Origin | None = None
     """Of an event that happened elsewhere; None for one of this log's own."""
+    session: UUID | None = None
+    """The session run it was made in."""
 
 
 class RecordedEvent(NamedTuple):
@@ -127,7 +129,13 @@ def envelope_json(envelope: Envelope) -> bytes:
     return (
         f'{_origin_json(envelope.origin)}"a":["{envelope.actor.kind}","{envelope.actor.id}"],"c":"{cause}","r":"{correlation}",'
         f'"p":{"null" if envelope.policy is None else envelope.policy},"j":{judge}'
+        f"{session_json(envelope.session)}"
     ).encode()
+
+
+def session_json(session: UUID | None) -> str:
+    """Absent where there is none: what was stored before there were sessions would be stored so again."""
+    return "" if session is None else f',"i":"{session}"'
 
 
 def _origin_json(origin: Origin | None) -> str:
@@ -194,6 +202,7 @@ class Header:
     clear: Annotated[dict[str, Any], Field(alias="d")]
     """The fields of the payload that are not sealed."""
     origin: Annotated[tuple[UUID, int, datetime] | None, Field(alias="o")] = None
+    session: Annotated[UUID | None, Field(alias="i")] = None
 
 
 _read_header = TypeAdapter(Header).validator.validate_json
@@ -233,7 +242,15 @@ def decode_envelope(body: Body) -> Envelope:
     """The envelope; needs no key."""
     header = body.header
     origin = None if header.origin is None else Origin(*header.origin)
-    return Envelope(Actor(*header.actor), header.cause, header.correlation, header.policy, header.judge, origin)
+    return Envelope(
+        Actor(*header.actor),
+        header.cause,
+        header.correlation,
+        header.policy,
+        header.judge,
+        origin,
+        header.session,
+    )
 
 
 def recorded_first(envelope: Envelope, stored_at: datetime) -> datetime:

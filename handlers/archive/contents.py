@@ -21,6 +21,7 @@ LEFT_OUT = {
     "erasure.": "an erasure is proved where it was done; what was erased comes as a skeleton",
     "undo.": "what was taken back stands in the history of each memory; who asks for more, asks here",
     "whatif.": "what another judge was asked here is no part of any memory's history",
+    "session.": "a lease is that of a running program; in which session something was written stands on it",
     "archive.": "a record of copies says nothing about the memories in them",
 }
 """Beginnings of the names of events that no archive holds, and why."""
@@ -84,6 +85,7 @@ def to_archived(recorded: RecordedEvent, event: Event, version: int, name_of: Na
         correlation=envelope.correlation,
         policy=envelope.policy,
         judge=envelope.judge,
+        session=envelope.session,
         data=data,
     )
 
@@ -124,6 +126,7 @@ async def to_envelope(archived: ArchivedEvent, archive: UUID, register: Register
         archived.policy,
         archived.judge,
         Origin(archive, archived.position, archived.recorded_at),
+        archived.session,
     )
 
 

@@ -76,6 +76,8 @@ class ArchivedEvent(_Part):
     correlation: UUID
     policy: int | None = None
     judge: str | None = None
+    session: UUID | None = None
+    """The session run it was made in."""
     data: dict[str, Any]
 
     def as_line(self) -> dict[str, Any]:
@@ -93,6 +95,7 @@ class ArchivedEvent(_Part):
             "correlation": str(self.correlation),
             "policy": self.policy,
             "judge": self.judge,
+            "session": None if self.session is None else str(self.session),
         }
         return {**{name: value for name, value in said.items() if value is not None}, "data": self.data}
 

@@ -17,6 +17,7 @@ from ..access.caller import Caller
 from ..command_keys import command_key
 from ..engine import Engine
 from ..memories import ATTEMPTS, MemoryCommands, Retry
+from ..sessions.provenance import note_written, written_in
 from .listing import present_commitment
 from .riding import CLAIM, Commitments, numbered, refuse_schedule
 from .views import Resolved
@@ -47,6 +48,7 @@ class Resolving:
                 return await self._repeated_archive(caller, command, retry)
             if earlier is not None:
                 return await self._answer(caller.tenant, earlier.subject, earlier.position, changed=False)
+        session = await written_in(self._engine.log, caller.tenant, command.session_run_id)
         command_id = new_id()
         tenant = await self._engine.tenants.get(caller.tenant)
         envelope = Envelope(
@@ -54,6 +56,7 @@ class Resolving:
             cause=retry.cause or command_id,
             correlation=retry.correlation or command_id,
             policy=tenant.policy_version,
+            session=session,
         )
         for _ in range(ATTEMPTS):
             fence = await self._engine.log.fence(caller.tenant)
@@ -78,6 +81,7 @@ class Resolving:
             )
             match outcome:
                 case Appended():
+                    await note_written(self._engine.log, caller, session, command_id)
                     return await self._answer(caller.tenant, state.id, outcome.position, changed=bool(events))
                 case Repeated():
                     return await self._answer(caller.tenant, outcome.subject, outcome.position, changed=False)
@@ -94,7 +98,8 @@ class Resolving:
         if memory.memory_type != "blocker":
             raise _nothing_to_resolve(memory)
         refuse_schedule(command)
-        written = await self._commands.archive(caller, {"memory_id": memory.id}, retry)
+        put_away = {"memory_id": memory.id, "session_run_id": command.session_run_id}
+        written = await self._commands.archive(caller, put_away, retry)
         return Resolved(memory_id=memory.id, status="archived", position=written.position, changed=written.changed)
 
     async def _repeated_archive(self, caller: Caller, command: c.Resolve, retry: Retry) -> Resolved:

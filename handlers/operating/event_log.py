@@ -29,6 +29,8 @@ class _Chosen(Input):
     """Event names, or families such as ``memory.*``; empty for all."""
     stream: Id | None = None
     """Only the events of one memory, proposal or pass."""
+    session_run_id: Id | None = None
+    """Only the events of writes made in this session run."""
 
 
 class EventsQuery(_Chosen):
@@ -130,7 +132,7 @@ def chosen_names(patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _selection(caller: Caller, query: _Chosen) -> Selection:
-    return Selection(caller.tenant, chosen_names(query.names), query.stream)
+    return Selection(caller.tenant, chosen_names(query.names), query.stream, session=query.session_run_id)
 
 
 def _named(recorded: RecordedEvent) -> set[UUID]:
@@ -153,6 +155,7 @@ def _view(recorded: RecordedEvent, names: Mapping[UUID, str]) -> EventView:
         correlation=envelope.correlation,
         policy=envelope.policy,
         judge=envelope.judge,
+        session=envelope.session,
         data=recorded.event.model_dump(mode="json") if recorded.event is not None else None,
         names={str(one): names[one] for one in _named(recorded) if one in names},
         broken=recorded.broken,

@@ -266,6 +266,8 @@ class HistoryEntry(View):
     correlation: UUID
     policy: int | None = None
     judge: str | None = None
+    session: UUID | None = None
+    """The session run it was made in."""
     old: str | None = None
     new: str | None = None
     detail: dict[str, Any] = {}
@@ -429,6 +431,8 @@ class EventView(View):
     correlation: UUID
     policy: int | None = None
     judge: str | None = None
+    session: UUID | None = None
+    """The session run it was made in."""
     data: dict[str, Any] | None = None
     """Its fields; sealed ones are None once their key is destroyed. None as a whole for a name this version does
     not know, and where the stored bytes cannot be read (``broken``)."""

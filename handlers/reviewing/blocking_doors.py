@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, TypeVar, Unpack
 
-from ..arguments import AnyId, DigestFields, ProposalFields, ReadFields
+from ..arguments import AnyId, DigestFields, ProposalFields, ReadFields, WrittenFields
 from ..operating.views import BulkDecided, BulkPreview, Chain, Decided, ProposalDetail, ProposalPage
 from ..undoing.views import UndoPreview, UndoView
 from .bulk import Report, silent
@@ -45,13 +45,21 @@ class BlockingReviewDoor(ABC):
         comment: str | None = None,
         holds: AnyId | None = None,
         key: str | None = None,
+        **written: Unpack[WrittenFields],
     ) -> Decided:
         """See `AsyncMemory.accept`."""
-        return self.run(self._reviewer.accept(proposal_id, comment=comment, holds=holds, key=key))
+        return self.run(self._reviewer.accept(proposal_id, comment=comment, holds=holds, key=key, **written))
 
-    def reject(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
+    def reject(
+        self,
+        proposal_id: AnyId,
+        *,
+        comment: str | None = None,
+        key: str | None = None,
+        **written: Unpack[WrittenFields],
+    ) -> Decided:
         """See `AsyncMemory.reject`."""
-        return self.run(self._reviewer.reject(proposal_id, comment=comment, key=key))
+        return self.run(self._reviewer.reject(proposal_id, comment=comment, key=key, **written))
 
     def explain(self, about: AnyId, **waiting: Unpack[ReadFields]) -> Chain:
         """See `AsyncMemory.explain`."""

@@ -24,6 +24,7 @@ from ..engine import Engine
 from ..forgetting.open_proposals import release_slot
 from ..memories import MemoryCommands
 from ..operating.views import Decided
+from ..sessions.provenance import note_written, written_in
 from .changes import Changes, Decision, StreamChange
 from .facts import fact_of
 from .kinds import acceptances, rejections
@@ -43,6 +44,8 @@ class Decide(Input):
     holds: Id | None = None
     """Of a contradiction that is accepted: the memory that holds and supersedes the other. Left out, both stay."""
     key: KeyText | None = None
+    session_run_id: Id | None = None
+    """The session run that it is decided in."""
 
 
 class Deciding:
@@ -116,7 +119,14 @@ class Deciding:
                 return await self._answer(caller, command.proposal_id, earlier.position, (), ())
         settings = await self._engine.tenants.get(tenant)
         command_id = new_id()
-        envelope = Envelope(caller.actor, cause=command_id, correlation=command_id, policy=settings.policy_version)
+        session = await written_in(self._engine.log, tenant, command.session_run_id)
+        envelope = Envelope(
+            caller.actor,
+            cause=command_id,
+            correlation=command_id,
+            policy=settings.policy_version,
+            session=session,
+        )
         for _ in range(ATTEMPTS):
             proposal = await load_proposal(self._engine.log, tenant, command.proposal_id)
             decide = self._accepted if accept else self._rejected
@@ -126,6 +136,7 @@ class Deciding:
             if isinstance(outcome, KeyTaken):
                 raise KeyReused("this command key was used for another command; use a new key for a new command")
             if isinstance(outcome, Appended | Repeated):
+                await note_written(self._engine.log, caller, session, command_id)
                 return await self._answer(caller, proposal.id, outcome.position, changes.changed, withdrawn)
         raise Conflict("the proposal's memories keep changing; try again")
 

@@ -5,7 +5,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from ...domain.proposal_events import ProposalAction, ProposalKind
 from ..access.caller import Caller
-from ..arguments import AnyId, AnyInstant, DigestFields, ProposalFields, ReadFields
+from ..arguments import AnyId, AnyInstant, DigestFields, ProposalFields, ReadFields, WrittenFields
 from ..explaining import Explaining
 from ..operating.views import BulkDecided, BulkPreview, Chain, Decided, ProposalDetail, ProposalPage
 from ..undoing.undoing import Undoing
@@ -76,17 +76,25 @@ class AsyncReviewDoor:
         comment: str | None = None,
         holds: AnyId | None = None,
         key: str | None = None,
+        **written: Unpack[WrittenFields],
     ) -> Decided:
         """Agree to a proposal: its effect happens now, against the versions the proposal saw.
 
         ``holds`` goes with a contradiction and names the memory that holds; left out, both stay.
         """
-        arguments = {"proposal_id": proposal_id, "comment": comment, "holds": holds, "key": key}
+        arguments = {**written, "proposal_id": proposal_id, "comment": comment, "holds": holds, "key": key}
         return self._decided(await self._reviewing.accept(await self.caller(), arguments))
 
-    async def reject(self, proposal_id: AnyId, *, comment: str | None = None, key: str | None = None) -> Decided:
+    async def reject(
+        self,
+        proposal_id: AnyId,
+        *,
+        comment: str | None = None,
+        key: str | None = None,
+        **written: Unpack[WrittenFields],
+    ) -> Decided:
         """Decline a proposal: nothing changes, and the question rests until the memory's freshness moves."""
-        arguments = {"proposal_id": proposal_id, "comment": comment, "key": key}
+        arguments = {**written, "proposal_id": proposal_id, "comment": comment, "key": key}
         return self._decided(await self._reviewing.reject(await self.caller(), arguments))
 
     async def explain(self, about: AnyId, **waiting: Unpack[ReadFields]) -> Chain:

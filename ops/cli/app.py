@@ -27,6 +27,7 @@ from . import (
     review,
     scopes,
     servers,
+    sessions,
     settings,
     tenants,
     tokens,
@@ -109,6 +110,7 @@ facts.register(app)
 commitments.register(app)
 briefing.register(app)
 scopes.register(app)
+sessions.register(app)
 event_log.register(app)
 passes.register(app)
 consolidating.register(app)

@@ -45,6 +45,7 @@ def resolve(
     due_at: o.DueAt = None,
     next_surfacing_at: o.SurfacingAt = None,
     recurrence: o.Recurrence = None,
+    session_run_id: o.SessionRun = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
@@ -52,7 +53,13 @@ def resolve(
 
     Owner and dates that are given are set in the same step.
     """
-    given = fields(owner=owner, due_at=due_at, next_surfacing_at=next_surfacing_at, recurrence=recurrence)
+    given = fields(
+        owner=owner,
+        due_at=due_at,
+        next_surfacing_at=next_surfacing_at,
+        recurrence=recurrence,
+        session_run_id=session_run_id,
+    )
     session = Session.of(context, json_only)
     with session.open() as memory:
         done = memory.resolve(memory_id, key=key, status=status, **given)

@@ -86,13 +86,19 @@ def show(
     to: To = None,
     names: Types = None,
     stream: Stream = None,
+    session_run_id: o.OfSessionRun = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="At most so many, 1 to 500.")] = 50,
     json_only: Json = False,
 ) -> None:
     """Show events of the log in order, opened: who did what when, and why. What was erased stays closed."""
     session = Session.of(context, json_only)
     with session.open() as memory:
-        page = memory.events(limit=limit, **fields(names=names, stream=stream, from_position=from_position, to=to))
+        page = memory.events(
+            limit=limit,
+            **fields(
+                names=names, stream=stream, from_position=from_position, to=to, session_run_id=session_run_id
+            ),
+        )
     printer = session.printer
     if printer.json_only:
         printer.document(page)

@@ -177,6 +177,12 @@ Recurrence = Annotated[
         rich_help_panel=_COMMITMENT,
     ),
 ]
+SessionRun = Annotated[
+    str | None,
+    typer.Option(
+        "--session-run", metavar="ID", help="The session run it is written in.", rich_help_panel="Provenance"
+    ),
+]
 
 Types = Annotated[
     list[str] | None,
@@ -222,6 +228,12 @@ Current = Annotated[
     bool,
     typer.Option(
         "--current", help="Only what is neither superseded nor past its own end.", rich_help_panel=_FILTERS
+    ),
+]
+OfSessionRun = Annotated[
+    str | None,
+    typer.Option(
+        "--session-run", metavar="ID", help="Only what was written in this session run.", rich_help_panel=_FILTERS
     ),
 ]
 KnownAt = Annotated[

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, and errors as JSON on stderr.")]
 """The option every command has."""
-VIEWS = ("live_memory", "review_queue", "memory_history", "facts", "commitments", "contradictions", "effects")
+VIEWS = (
+    "live_memory",
+    "review_queue",
+    "memory_history",
+    "facts",
+    "commitments",
+    "contradictions",
+    "effects",
+    "sessions",
+)
 _CLEANUP_SECONDS = 15.0
 _PATIENCE_SECONDS = 20.0
 """How long a read model may stand still before a read gives up waiting for it."""

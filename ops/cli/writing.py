@@ -84,6 +84,7 @@ def remember(
     due_at: o.DueAt = None,
     next_surfacing_at: o.SurfacingAt = None,
     recurrence: o.Recurrence = None,
+    session_run_id: o.SessionRun = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
@@ -117,6 +118,7 @@ def remember(
         due_at=due_at,
         next_surfacing_at=next_surfacing_at,
         recurrence=recurrence,
+        session_run_id=session_run_id,
     )
     content = o.content_of(text)
 
@@ -159,6 +161,7 @@ def revise(
     next_surfacing_at: o.SurfacingAt = None,
     recurrence: o.Recurrence = None,
     expected_version: o.ExpectedVersion = None,
+    session_run_id: o.SessionRun = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
@@ -189,6 +192,7 @@ def revise(
         due_at=due_at,
         next_surfacing_at=next_surfacing_at,
         recurrence=recurrence,
+        session_run_id=session_run_id,
         expected_version=expected_version,
     )
     content = o.content_of(text)
@@ -208,6 +212,7 @@ def move(
         bool, typer.Option("--no-tags", help="Take all its tags away.", rich_help_panel="Fields")
     ] = False,
     expected_version: o.ExpectedVersion = None,
+    session_run_id: o.SessionRun = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
@@ -217,15 +222,32 @@ def move(
     """
     if tags and no_tags:
         raise typer.BadParameter("cannot be given together with --tag", param_hint="--no-tags")
-    filing = fields(scope=scope, project=project, no_project=no_project or None, expected_version=expected_version)
+    filing = fields(
+        scope=scope,
+        project=project,
+        no_project=no_project or None,
+        expected_version=expected_version,
+        session_run_id=session_run_id,
+    )
     if tags or no_tags:
         filing["tags"] = tags or []
     _write(context, json_only, "moved", lambda memory: memory.move(memory_id, key=key, **filing))
 
 
-def reaffirm(context: typer.Context, memory_id: o.MemoryId, key: o.Key = None, json_only: Json = False) -> None:
+def reaffirm(
+    context: typer.Context,
+    memory_id: o.MemoryId,
+    session_run_id: o.SessionRun = None,
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
     """Say that a memory still holds: it counts as fresh from now on."""
-    _write(context, json_only, "reaffirmed", lambda memory: memory.reaffirm(memory_id, key=key))
+    _write(
+        context,
+        json_only,
+        "reaffirmed",
+        lambda memory: memory.reaffirm(memory_id, key=key, **fields(session_run_id=session_run_id)),
+    )
 
 
 def archive(
@@ -233,11 +255,15 @@ def archive(
     memory_id: o.MemoryId,
     reason: o.Reason = None,
     expected_version: o.ExpectedVersion = None,
+    session_run_id: o.SessionRun = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
     """Put a memory away. It stays readable, and `restore` brings it back."""
-    given: dict[str, Any] = {"reason": reason, "expected_version": expected_version}
+    given: dict[str, Any] = {
+        "reason": reason,
+        **fields(expected_version=expected_version, session_run_id=session_run_id),
+    }
     _write(context, json_only, "archived", lambda memory: memory.archive(memory_id, key=key, **given))
 
 
@@ -245,50 +271,85 @@ def restore(
     context: typer.Context,
     memory_id: o.MemoryId,
     reason: o.Reason = None,
+    session_run_id: o.SessionRun = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
     """Bring back what was archived or suppressed."""
-    _write(context, json_only, "restored", lambda memory: memory.restore(memory_id, reason=reason, key=key))
+    _write(
+        context,
+        json_only,
+        "restored",
+        lambda memory: memory.restore(memory_id, reason=reason, key=key, **fields(session_run_id=session_run_id)),
+    )
 
 
 def refute(
     context: typer.Context,
     memory_id: o.MemoryId,
     reason: o.Reason = None,
+    session_run_id: o.SessionRun = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
     """Say that a memory was never true. Its text comes back only into quarantine."""
-    _write(context, json_only, "refuted", lambda memory: memory.refute(memory_id, reason=reason, key=key))
+    _write(
+        context,
+        json_only,
+        "refuted",
+        lambda memory: memory.refute(memory_id, reason=reason, key=key, **fields(session_run_id=session_run_id)),
+    )
 
 
 def release(
     context: typer.Context,
     memory_id: o.MemoryId,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why it is let in after all.")],
+    session_run_id: o.SessionRun = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
     """Let a quarantined memory in after all."""
-    _write(context, json_only, "released", lambda memory: memory.release(memory_id, reason=reason, key=key))
+    _write(
+        context,
+        json_only,
+        "released",
+        lambda memory: memory.release(memory_id, reason=reason, key=key, **fields(session_run_id=session_run_id)),
+    )
 
 
 def pin(
     context: typer.Context,
     memory_id: o.MemoryId,
     off: Annotated[bool, typer.Option("--off", help="No longer protect it.")] = False,
+    session_run_id: o.SessionRun = None,
     key: o.Key = None,
     json_only: Json = False,
 ) -> None:
     """Protect a memory from every proposal but conflict."""
     done = "unpinned" if off else "pinned"
-    _write(context, json_only, done, lambda memory: memory.pin(memory_id, pinned=not off, key=key))
+    _write(
+        context,
+        json_only,
+        done,
+        lambda memory: memory.pin(memory_id, pinned=not off, key=key, **fields(session_run_id=session_run_id)),
+    )
 
 
-def verify(context: typer.Context, memory_id: o.MemoryId, key: o.Key = None, json_only: Json = False) -> None:
+def verify(
+    context: typer.Context,
+    memory_id: o.MemoryId,
+    session_run_id: o.SessionRun = None,
+    key: o.Key = None,
+    json_only: Json = False,
+) -> None:
     """Record that a memory was confirmed."""
-    _write(context, json_only, "verified", lambda memory: memory.verify(memory_id, key=key))
+    _write(
+        context,
+        json_only,
+        "verified",
+        lambda memory: memory.verify(memory_id, key=key, **fields(session_run_id=session_run_id)),
+    )
 
 
 def _write(context: typer.Context, json_only: bool, done: str, command: "Callable[[Memory], Written]") -> None:

@@ -52,6 +52,7 @@ def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_ever
         "judge",
         "schedule",
         "erasures",
+        "webhooks",
         "commitments",
         "consolidation",
         "dependencies",
@@ -61,7 +62,7 @@ def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_ever
     one = own.remember("Deploys go to Hetzner")
     assert own.json("list")["memories"][0]["id"] == one  # read by the worker's views
     status = own.json("status")
-    read_models = {"live_memory", "review_queue", "memory_history", "facts", "commitments", "effects"}
+    read_models = {"live_memory", "review_queue", "memory_history", "facts", "commitments", "effects", "sessions"}
     assert {model["name"] for model in status["read_models"]} == read_models
     assert all(not model["stalled"] for model in status["read_models"])
     readable = own("status")
@@ -168,6 +169,7 @@ def test_read_models_are_compared_and_rebuilt(cli):
         "memory_history",
         "facts",
         "commitments",
+        "sessions",
     }
     live = _current(cli.data_dir, "live_memory")
     _sql(cli.data_dir, f"update {live}.live_memory set content = 'tampered' where memory_id = %s", one)
@@ -175,7 +177,16 @@ def test_read_models_are_compared_and_rebuilt(cli):
     assert different.status == 1 and not json.loads(different.out)["equal"]
     assert "1 row only live, 1 only rebuilt" in cli("compare", "live_memory").out
     rebuilt = cli.json("rebuild", "all")["rebuilt"]
-    names = ["live_memory", "review_queue", "memory_history", "facts", "commitments", "contradictions", "effects"]
+    names = [
+        "live_memory",
+        "review_queue",
+        "memory_history",
+        "facts",
+        "commitments",
+        "contradictions",
+        "effects",
+        "sessions",
+    ]
     assert [found["name"] for found in rebuilt] == names
     assert cli.json("show", one)["content"] == "Deploys go to Hetzner"
     assert cli.json("compare", "live_memory")["equal"]

@@ -40,6 +40,7 @@ def without_names(entry: dict) -> dict:
     """Opaque ids of names are another installation's own."""
     for field in ("project", "project_before", "user", "agent", "run", "session", "subject", "approver"):
         entry["detail"].pop(field, None)
+    entry["names"] = sorted(entry["names"].values())
     return entry
 
 

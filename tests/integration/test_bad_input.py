@@ -40,6 +40,7 @@ from lethelog.handlers.reviewing.bulk import DecideMany, PreviewBulk
 from lethelog.handlers.reviewing.deciding import Decide
 from lethelog.handlers.reviewing.digest import DigestQuery
 from lethelog.handlers.reviewing.queue import ProposalsQuery, ShowQuery
+from lethelog.handlers.sessions.sessions import OpenSession, SessionQuery, Sessions, SessionsQuery
 from lethelog.handlers.tenancy import scopes
 from lethelog.handlers.tenancy.scopes import CreateScope, Scopes, ScopesQuery, SetRetrieval
 from lethelog.handlers.undoing.undoing import PreviewUndo, RequestUndo, Undoing, UndoQuery
@@ -160,7 +161,7 @@ async def doors(world) -> list[Door]:
     await world.catch_up()
     promise = await world.remember("Send the report", memory_type="commitment")
     caller, commands, about = world.caller, world.commands, {"memory_id": memory_id}
-    resolving = Resolving(world.engine, commands)
+    resolving, sessions = Resolving(world.engine, commands), Sessions(world.engine)
     passes = Passes(world.engine, pass_settings(ToldJudge()))
     consolidations = Consolidations(world.engine)
     chains = Explaining(world.engine, world.reviewing)
@@ -224,6 +225,12 @@ async def doors(world) -> list[Door]:
         (ContradictionListing(world.engine).page, ContradictionQuery, {}),
         (consolidations.request, RequestConsolidation, {}),
         (consolidations.show, ConsolidationQuery, {"pass_id": uuid4()}),
+        (sessions.open, OpenSession, {"session": "s"}),
+        (sessions.resume, SessionQuery, {"session_run_id": uuid4()}),
+        (sessions.heartbeat, SessionQuery, {"session_run_id": uuid4()}),
+        (sessions.close, SessionQuery, {"session_run_id": uuid4()}),
+        (sessions.show, SessionQuery, {"session_run_id": uuid4()}),
+        (sessions.page, SessionsQuery, {}),
     ]
     return [Door(call.__qualname__, partial(call, caller), model, right) for call, model, right in found]
 
@@ -233,7 +240,7 @@ async def test_this_list_of_doors_is_complete(world):
     listed = {door.name for door in await doors(world)}
     opened = (world.commands, world.reading, world.reviewing)
     further = (Explaining, Undoing, ReviewFigures, WhatIf, Passes, Facts, Webhooks, Resolving, CommitmentListing)
-    others = (Consolidations, ContradictionListing, Briefing, Scopes)
+    others = (Consolidations, ContradictionListing, Briefing, Scopes, Sessions)
     for cls in (*map(type, opened), *further, *others):
         for name, method in inspect.getmembers(cls, inspect.iscoroutinefunction):
             takes_arguments = "arguments" in inspect.signature(method).parameters

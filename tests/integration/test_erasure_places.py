@@ -39,6 +39,7 @@ EXEMPT = {
     "lethelog_views.memory_links_position": "a position",
     "lethelog_views.commitments": "statuses, dates and opaque ids",
     "lethelog_views.contradictions": "opaque ids, times and words of ours",
+    "lethelog_views.sessions": "times, names of scopes and opaque ids",
     "lethelog_views.tracking": "positions, and names of events and of classes of errors",
     "lethelog_views.parked": "opaque ids, and names of events and of classes of errors",
 }
@@ -66,6 +67,7 @@ KEPT_COLUMNS = {
     "lethelog_vault.tenant_keys.master": "which master key wraps it",
     "lethelog_views.candidate_marks.made_by": "versions and weights",
     "lethelog_views.commitments.status": WORD,
+    "lethelog_views.sessions.scope": "the name of a scope, in clear by design",
     "lethelog_views.commitments.recurrence": "a rule of a fixed alphabet",
     "lethelog_views.effects.name": WORD,
     "lethelog_views.effects.acted": WORD,

@@ -45,6 +45,7 @@ from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
 from lethelog.handlers.operating.parked import Parked
 from lethelog.handlers.operating.views import ParkedPage
+from lethelog.handlers.sessions.sessions import Sessions
 from lethelog.handlers.tenancy.policies import Policies
 from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.handlers.undoing.undoing import Undoing
@@ -157,6 +158,10 @@ async def live(world, broker, said: Said) -> None:
     await do("revise_imported", "revised import", key=True, **described("follow"), **follows)
     about = {"memory_id": revised}
     await do("move", "revised", key=True, **about, project=word("move project"), tags=[word("move tag")])
+    fields = ("session", "user", "agent", "project")
+    run = await Sessions(world.engine).open(caller, {name: word(f"run {name}") for name in fields})
+    await Sessions(world.engine).page(caller, {"user": word("run of user")})
+    await do("reaffirm", "revised", **about, session_run_id=run.id)
     moved = {**about, "status": "waiting", "owner": word("resolve owner")}
     await Resolving(world.engine, commands).resolve(caller, moved, Retry(word("resolve key")))
     await do("archive", "revised", key=True, **about, reason=word("archive reason"))
@@ -235,6 +240,7 @@ async def a_pass(world, broker, said: Said) -> None:
             "commitments",
             "contradictions",
             "effects",
+            "sessions",
         ):
             await wait_for(world.engine.database, name, head)
         async with asyncio.timeout(20):
@@ -539,6 +545,8 @@ GIVEN: dict[str, dict[str, str]] = {
     "Suppress": {"approver": "approver", "reason": "suppress reason"},
     "Decide": {"comment": "accept comment", "key": "accept key"},
     "Resolve": {"owner": "resolve owner"},
+    "OpenSession": {name: f"run {name}" for name in ("session", "user", "agent", "project")},
+    "SessionsQuery": dict.fromkeys(("user", "agent"), "run of user"),
     "CommitmentQuery": {"owner": "filter owner"},
     "DecideMany": {"comment": "bulk comment", "key": "bulk key"},
     "UndoSelector": {"reviewer": "undo reviewer"},

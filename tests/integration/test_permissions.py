@@ -9,6 +9,7 @@ import pytest
 from lethelog.domain.errors import AccessDenied, LethelogError
 from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller, Permission
 from lethelog.handlers.memory import AsyncMemory
+from lethelog.handlers.sessions.doors import AsyncSessions
 from lethelog.handlers.tenancy.doors import AsyncTenants, AsyncTokens
 from lethelog.handlers.webhooks.doors import AsyncWebhooks
 
@@ -98,6 +99,12 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "tenants.create": ("installation:admin", {"name": "n"}),
     "tenants.list": ("installation:admin", {}),
     "tenants.show": ("installation:admin", {"name": "n"}),
+    "sessions.open": ("memory:write", {"session": "s"}),
+    "sessions.resume": ("memory:write", {"session_run_id": ID}),
+    "sessions.heartbeat": ("memory:write", {"session_run_id": ID}),
+    "sessions.close": ("memory:write", {"session_run_id": ID}),
+    "sessions.show": ("memory:read", {"session_run_id": ID}),
+    "sessions.list": ("memory:read", {}),
     "tokens.issue": ("tenant:admin", {"actor": "agent:a", "permissions": []}),
     "tokens.list": ("tenant:admin", {}),
     "tokens.show": ("tenant:admin", {"token_id": ID}),
@@ -145,6 +152,7 @@ def verbs() -> Iterator[str]:
         ("", AsyncMemory),
         ("tenants.", AsyncTenants),
         ("tokens.", AsyncTokens),
+        ("sessions.", AsyncSessions),
         ("webhooks.", AsyncWebhooks),
     )
     for prefix, kind in of_door:

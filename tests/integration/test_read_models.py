@@ -34,7 +34,17 @@ async def fill(world) -> list:
 
 
 @pytest.mark.parametrize(
-    "name", ["live_memory", "review_queue", "memory_history", "facts", "commitments", "contradictions", "effects"]
+    "name",
+    [
+        "live_memory",
+        "review_queue",
+        "memory_history",
+        "facts",
+        "commitments",
+        "contradictions",
+        "effects",
+        "sessions",
+    ],
 )
 async def test_a_read_model_equals_its_rebuild_row_by_row(world, name):
     await fill(world)

@@ -13,7 +13,16 @@ from lethelog.projections.live_memory import LiveMemory
 from lethelog.projections.progress import wait_for
 from lethelog.projections.rebuild import Rebuilder, read_rebuilds
 
-ALL = ("live_memory", "review_queue", "memory_history", "facts", "commitments", "contradictions", "effects")
+ALL = (
+    "live_memory",
+    "review_queue",
+    "memory_history",
+    "facts",
+    "commitments",
+    "contradictions",
+    "effects",
+    "sessions",
+)
 
 
 class Held(LiveMemory):

@@ -25,6 +25,7 @@ NAMES = (
     "proposal.accepted", "proposal.contradiction_staged", "proposal.dependency_staged", "proposal.dismissed",
     "proposal.edge_staged", "proposal.fact_staged", "proposal.rejected", "proposal.resolution_staged",
     "proposal.staged", "proposal.withdrawn",
+    "session.closed", "session.opened", "session.resumed", "session.seen",
     "tenant.budget_reserved", "tenant.budget_settled", "tenant.created", "tenant.judgment_opted", "tenant.policy_changed",
     "tenant.retrieval_changed", "tenant.scope_registered",
     "token.issued", "token.revoked", "token.rotated",

@@ -1,0 +1,137 @@
+"""Sessions: opened once, taken up, closed, and named by every write that is made in them (behaviour.md 1.15)."""
+
+import asyncio
+from uuid import UUID, uuid4
+
+import pytest
+from lethelog.domain.errors import InvalidInput, NotFound
+from lethelog.handlers.commitments.resolving import Resolving
+from lethelog.handlers.operating.event_log import EventLog
+from lethelog.handlers.sessions.sessions import Sessions
+from lethelog.projections.rebuild import Rebuilder
+
+from .archives import body_of, bring_in, export, lines_of, propose
+
+
+@pytest.fixture
+def sessions(world) -> Sessions:
+    return Sessions(world.engine)
+
+
+async def begin(world, sessions: Sessions, name: str = "standup", **fields) -> UUID:
+    return (await sessions.open(world.caller, {"session": name, **fields})).id
+
+
+async def written_in(world, run: UUID) -> list[str]:
+    page = await EventLog(world.engine).page(world.caller, {"session_run_id": run, "limit": 100})
+    return [one.event for one in page.events]
+
+
+async def test_user_agent_and_session_name_one_run_also_when_two_open_it_at_once(world, sessions):
+    given = {"session": "standup", "user": "ada", "agent": "planner", "project": "site", "scope": "work"}
+    first, second = await asyncio.gather(*(sessions.open(world.caller, given) for _ in range(2)))
+    assert first.id == second.id and {first.epoch, second.epoch} == {1, 2}
+    other = await sessions.open(world.caller, {**given, "agent": "other"})
+    assert other.id != first.id
+    await world.catch_up()
+    page = await sessions.page(world.caller, {"agent": "planner"})
+    [told] = page.sessions
+    assert (told.session, told.user, told.agent, told.project, told.scope) == (
+        "standup", "ada", "planner", "site", "work",
+    )  # fmt: skip
+    assert told.running and (page.total, (await sessions.page(world.caller, {})).total) == (1, 2)
+
+
+async def test_a_list_goes_on_where_a_page_ended_and_equals_its_rebuild(world, sessions):
+    runs = [await begin(world, sessions, f"s{n}") for n in range(3)]
+    await sessions.close(world.caller, {"session_run_id": runs[1]})
+    await world.catch_up()
+    first = await sessions.page(world.caller, {"limit": 2})
+    rest = await sessions.page(world.caller, {"limit": 2, "cursor": first.next_cursor})
+    assert [one.id for one in (*first.sessions, *rest.sessions)] == runs[::-1] and rest.next_cursor is None
+    engine = world.engine
+    assert (await Rebuilder(engine.database, engine.log, engine.tail, engine.sessions).compare()).equal
+
+
+async def test_query_by_session_lists_exactly_its_writes(world, sessions):
+    """Provenance: who, when, which session on every entry."""
+    run, other = await begin(world, sessions), await begin(world, sessions, "another")
+    here = {"session_run_id": run}
+    memory = await world.remember("Uses Vim", **here)
+    await world.remember("Uses Emacs", session_run_id=other)
+    outside = await world.remember("Send the report", memory_type="commitment")
+    await world.commands.pin(world.caller, {"memory_id": memory, **here})
+    await world.commands.verify(world.caller, {"memory_id": memory})
+    await Resolving(world.engine, world.commands).resolve(world.caller, {"memory_id": outside, **here})
+    await world.commands.revise(world.caller, {"memory_id": memory, "content": "Uses Helix", **here})
+    proposal = await propose(world, await world.remember("Old"))
+    await world.catch_up()
+    await world.reviewing.reject(world.caller, {"proposal_id": proposal, **here})
+    assert await written_in(world, run) == [
+        "memory.remembered",
+        "memory.pinned",
+        "commitment.transitioned",
+        "memory.remembered",
+        "memory.superseded",
+        "proposal.rejected",
+    ]
+    assert await written_in(world, other) == ["memory.remembered"]
+    await world.catch_up()
+    found = await world.reading.list(world.caller, {**here, "status": "all"})
+    assert {one.content for one in found.memories} == {"Uses Vim", "Uses Helix", "Send the report", "Old"}
+    entries = (await world.reading.history(world.caller, {"memory_id": memory})).entries
+    assert [one.session for one in entries] == [run, run, None, run]
+
+
+async def test_a_foreign_or_unknown_run_is_refused_by_name_and_nothing_is_written(world, sessions):
+    """1.15: foreign run id → the write fails."""
+    foreign = (await sessions.open(await world.another_caller(), {"session": "theirs"})).id
+    memory = await world.remember("Uses Vim")
+    head = await world.engine.log.head()
+    for run in (foreign, uuid4(), memory):
+        with pytest.raises(NotFound) as refused:
+            await world.commands.archive(world.caller, {"memory_id": memory, "session_run_id": run})
+        assert refused.value.details["field"] == "session_run_id"
+        with pytest.raises(NotFound):
+            await sessions.resume(world.caller, {"session_run_id": run})
+    assert await world.engine.log.head() == head
+
+
+async def test_a_write_that_names_a_closed_run_succeeds_without_provenance_and_does_not_reopen_it(world, sessions):
+    """1.15: explicitly closed own run → write succeeds without provenance; resume reopens it."""
+    run = await begin(world, sessions)
+    closed = await sessions.close(world.caller, {"session_run_id": run})
+    assert not closed.running
+    head = await world.engine.log.head()
+    await sessions.close(world.caller, {"session_run_id": run})
+    await sessions.heartbeat(world.caller, {"session_run_id": run})
+    assert await world.engine.log.head() == head
+    await world.remember("Uses Vim", session_run_id=run)
+    assert await written_in(world, run) == []
+    assert not (await sessions.show(world.caller, {"session_run_id": run})).running
+    resumed = await sessions.resume(world.caller, {"session_run_id": run})
+    assert (resumed.running, resumed.epoch, resumed.closed_at) == (True, 2, None)
+
+
+async def test_what_was_written_elsewhere_names_no_session(world, sessions):
+    """1.15: import must reject the key."""
+    run = await begin(world, sessions)
+    said = {"topic": "t", "content": "c", "session_run_id": run}
+    memory = await world.remember("Uses Vim")
+    for call, arguments in (
+        (world.commands.import_memory, said),
+        (world.commands.revise_imported, {**said, "memory_id": memory}),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            await call(world.caller, arguments)
+        assert refused.value.field == "session_run_id"
+
+
+async def test_archives_keep_in_which_session_something_was_written(world, elsewhere, sessions, tmp_path):
+    run = await begin(world, sessions)
+    await world.remember("Uses Vim", session_run_id=run)
+    archive = await export(world, tmp_path / "first.jsonl")
+    assert [line["session"] for line in lines_of(archive) if "session" in line] == [str(run)]
+    await bring_in(elsewhere, archive)
+    assert body_of(await export(elsewhere, tmp_path / "second.jsonl")) == body_of(archive)
+    assert await written_in(elsewhere, run) == ["memory.remembered"]
