@@ -284,7 +284,7 @@ def test_an_id_of_something_else_is_told_apart_from_an_unknown_one(cli):
     tenant = cli.json("settings", "show")["tenant"]
     refused = cli("show", tenant, "--json")
     assert refused.status == 2 and refused.error["code"] == "wrong_kind"
-    assert cli("explain", cli.remember("x"), "--json").error["code"] == "wrong_kind"
+    assert cli("explain", tenant, "--json").error["code"] == "wrong_kind"
     assert cli("pass", "show", str(uuid4()), "--json").error["code"] == "not_found"
     assert cli("proposals", "accept", str(uuid4()), "--json").error["code"] == "not_found"
 
