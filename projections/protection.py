@@ -7,19 +7,22 @@ projection needs to think of it, also one that a user wrote.
 from collections.abc import Sequence
 
 from ..domain.errors import Misconfigured
+from ..streams.column_statistics import unsampled_statement
 from ..streams.database import BACKUP, DOOR, Connection
 from ..streams.row_security import lift_statement, protect_statement, untenanted
 from .projection import Projection
 
 
 async def protect(connection: Connection, schemas: Sequence[str], shared: Sequence[str] = ()) -> None:
-    """Force row-level security on every table of these schemas that has a tenant, and let doors read them.
+    """Force row-level security on every table of these schemas that has a tenant, let doors read them, and let
+    PostgreSQL keep no samples of what they say.
 
     ``shared`` are tables without a tenant that doors read whole; all others are the worker's alone. For a schema
     whose loading is over: COPY is refused afterwards. Inside a transaction of the caller's.
     """
     await connection.execute(protect_statement(schemas))
     await connection.execute(_open_statement(schemas, shared))
+    await connection.execute(unsampled_statement(schemas))
 
 
 async def lift(connection: Connection, schema: str) -> None:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 from ..domain.errors import Conflict, Unavailable
+from ..streams.column_statistics import unsampled_statement
 from ..streams.database import Connection, Database
 from ..streams.leadership import Leadership, is_led
 from ..streams.log import Log
@@ -218,6 +219,8 @@ class Rebuilder:
             await connection.execute(f"create schema {schema}")
             await self._projection.create_tables(connection, schema)
             await refuse_undeclared(connection, self._projection, schema)
+            # Loading may take hours, and PostgreSQL analyses in between.
+            await connection.execute(unsampled_statement([schema]))
             await connection.execute(
                 f"insert into {HOME}.tracking (name, schema, version, position, state) values (%s, %s, %s, 0, %s)",
                 (name, schema, self._projection.version, state),

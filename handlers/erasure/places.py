@@ -127,6 +127,12 @@ OUT_OF_REACH: tuple[OutOfReach, ...] = (
         "they cannot be read through PostgreSQL; run vacuum, and keep archived logs no longer than backups",
     ),
     OutOfReach(
+        "statistics of the planner",
+        "PostgreSQL samples columns for its plans: not texts, words, vectors, keys and sealed names, but keyed "
+        "digests of texts and names; before PostgreSQL 18 what an earlier Lethelog let it sample stays, too",
+        "run `analyze`; before PostgreSQL 18, after an upgrade, also `lethelog rebuild` for each read model",
+    ),
+    OutOfReach(
         "subscribers",
         "they keep read models of their own",
         "`lethelog erase show` lists who acknowledged when, and who has not yet",

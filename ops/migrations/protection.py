@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ...domain.errors import Misconfigured
+from ...streams.column_statistics import unsampled_statement
 from ...streams.database import BACKUP, FUNCTIONS
 from ...streams.row_security import protect_statement, untenanted
 
@@ -15,7 +16,8 @@ WITHOUT_TENANT = frozenset({"erasing", "head", "roots", "relay", "schema_version
 
 
 def protect_log(connection: "Connection") -> None:
-    """Force row-level security, hand functions over to their role, and leave nothing to everybody.
+    """Force row-level security, hand functions over to their role, leave nothing to everybody, and let PostgreSQL
+    keep no samples of keys and sealed names.
 
     Raises `Misconfigured` for a table that has no tenant and is not known to need none.
     """
@@ -27,6 +29,7 @@ def protect_log(connection: "Connection") -> None:
     if forgotten:
         raise Misconfigured(f"{', '.join(forgotten)}: a table of the log needs a column tenant of type uuid")
     connection.exec_driver_sql(_driver(protect_statement(SCHEMAS)))
+    connection.exec_driver_sql(_driver(unsampled_statement(SCHEMAS)))
     connection.exec_driver_sql(_driver(_RIGHTS))
 
 
