@@ -6,7 +6,7 @@ from pathlib import Path
 from lethelog.handlers.erasure.places import OUT_OF_REACH, PLACES
 
 KINDS = {
-    "postgres/**": "write-ahead log and dead rows",
+    "pg/**": "write-ahead log and dead rows",
     "js/**": "broker",
     "erasures.ledger": "opaque ids and codes of what was erased: it is what keeps it erased",
     "secrets/*": "keys and passwords, and the key that signs certificates",
