@@ -30,6 +30,7 @@ async def as_of(bench: Bench) -> list[Row]:
     async with bench.servers.engine(Clusters()) as engine:
         filled = await fill(engine, memories, bench.say)
         caller = Caller(filled.tenant, Actor("agent", filled.tenant))
+        await engine.tenants.ensure(caller.tenant, caller.actor)
         reading = Reading(engine)
         moments = {"live": None} | {name: max(1, int(share * filled.head)) for name, share in _TIMES.items()}
         took: dict[str, list[float]] = {name: [] for name in moments}

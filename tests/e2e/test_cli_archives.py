@@ -41,7 +41,7 @@ def test_long_work_shows_how_far_it_is(cli, tmp_path, monkeypatch):
     told: list[tuple[int, int]] = []
 
     @contextlib.contextmanager
-    def progress(_printer, _text):
+    def progress(_printer, _text, *, left):
         yield lambda done, of: told.append((done, of))
 
     monkeypatch.setattr("lethelog.ops.cli.output.Printer.progress", progress)

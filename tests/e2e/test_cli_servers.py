@@ -62,7 +62,16 @@ def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_ever
     one = own.remember("Deploys go to Hetzner")
     assert own.json("list")["memories"][0]["id"] == one  # read by the worker's views
     status = own.json("status")
-    read_models = {"live_memory", "review_queue", "memory_history", "facts", "commitments", "effects", "sessions"}
+    read_models = {
+        "live_memory",
+        "review_queue",
+        "memory_history",
+        "facts",
+        "commitments",
+        "effects",
+        "sessions",
+        "contradictions",
+    }
     assert {model["name"] for model in status["read_models"]} == read_models
     assert all(not model["stalled"] for model in status["read_models"])
     readable = own("status")
