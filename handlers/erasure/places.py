@@ -57,7 +57,7 @@ PLACES: tuple[Place, ...] = (
         "lethelog_vault.data_keys: one key per memory",
         "destroyed, in the transaction that takes out the clear copies",
         "no row is there",
-        "the row's bytes in PostgreSQL's files until vacuum writes over them, wrapped under the tenant's key",
+        "the row's bytes in PostgreSQL's files until they are written over, wrapped under the tenant's key",
     ),
     Place(
         "sealed events",
@@ -95,16 +95,16 @@ PLACES: tuple[Place, ...] = (
         "the keyed digest of the client's key",
     ),
     Place("live_memory", "the read model of memories, every copy: text, words and vector", "rows are deleted",
-          "no row is there", "dead rows and entries of indexes, until vacuum"),
+          "no row is there", "bytes of dead rows and of entries of indexes, until they are written over"),
     Place("memory_past", "past states, every copy: text, words and vector", "rows are deleted", "no row is there",
-          "dead rows and entries of indexes, until vacuum"),
+          "bytes of dead rows and of entries of indexes, until they are written over"),
     Place("review_queue", "proposals, every copy: quoted sentences and comments", "the texts are taken out",
           "no text is there", "the card without text: which memory, which action, when, by whom"),
     Place("memory_history", "what happened to each memory, every copy: texts before and after, reasons,"
           " comments",
           "the texts are taken out", "no text is there", "the skeleton: which event, when, by whom"),
     Place("facts", "what memories say as subject, predicate and value, every copy", "rows are deleted",
-          "no row is there", "dead rows and entries of indexes, until vacuum"),
+          "no row is there", "bytes of dead rows and of entries of indexes, until they are written over"),
     Place("replays", "schemas lethelog_replay_*: past states somebody had written out", "as in the read models",
           "no text is there"),
     Place("neighbour cache", "lethelog_views.candidate_*: words and nearest memories",
@@ -123,8 +123,10 @@ OUT_OF_REACH: tuple[OutOfReach, ...] = (
     ),
     OutOfReach(
         "write-ahead log and dead rows",
-        "PostgreSQL writes over deleted rows only after vacuum, and keeps its log until it is recycled",
-        "they cannot be read through PostgreSQL; run vacuum, and keep archived logs no longer than backups",
+        "PostgreSQL keeps the bytes of deleted rows until something is written over them, also after a plain "
+        "vacuum, and its log until it is removed",
+        "they cannot be read through PostgreSQL; make the tables anew and have the log removed, by the "
+        "statements in docs/how-to/erase.md, and keep archived logs no longer than backups",
     ),
     OutOfReach(
         "statistics of the planner",
