@@ -11,6 +11,8 @@ KINDS = {
     "erasures.ledger": "opaque ids and codes of what was erased: it is what keeps it erased",
     "secrets/*": "keys and passwords, and the key that signs certificates",
     "logs/*.log": "logs carry no content (design.md 9)",
+    "logs/*.log.1": "logs carry no content (design.md 9)",
+    "worker.json": "process id, roles and times of the worker",
     "*.lock": "empty",
     "nats.port": "a number",
     "nats.conf": "settings of the broker",
