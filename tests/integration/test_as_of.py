@@ -245,7 +245,7 @@ async def test_a_read_waits_until_its_moment_is_in_the_read_model(world, monkeyp
     waiting = handlers_as_of.wait_for
 
     async def briefly(database, name, position):
-        await waiting(database, name, position, seconds=0.01)
+        await waiting(database, name, position, seconds=0.3)
 
     monkeypatch.setattr(handlers_as_of, "wait_for", briefly)
     with pytest.raises(NotCaughtUp, match=f"did not reach position {unread.position}"):
@@ -444,7 +444,7 @@ async def test_f17_the_python_door_waits_for_the_position_it_is_given_on_every_r
     waiting = progress.wait_for
 
     async def briefly(database, name, position):
-        await waiting(database, name, position, seconds=0.01)
+        await waiting(database, name, position, seconds=0.3)
 
     for module in (handlers_as_of, handlers_queue, handlers_explaining):
         monkeypatch.setattr(module, "wait_for", briefly)

@@ -632,7 +632,7 @@ async def still_a_place_or_refused(world, cursor: str, ids: set[UUID]) -> None:
 
 
 async def test_a_read_that_waits_for_a_position_far_ahead_says_not_caught_up(world, monkeypatch):
-    soon = partial(wait_for, seconds=0.05)
+    soon = partial(wait_for, seconds=0.4)
     for module in (
         as_of,
         reading,
