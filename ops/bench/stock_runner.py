@@ -108,6 +108,7 @@ _VALUES: dict[str, str] = {
     "topic": "%(topic)s",
     "content": "%(content)s",
     "tags": """'["infra", "review"]'""",
+    "links": "'[]'",
     "producer": "'agent'",
     "trust": "'agent'",
     "core": "false",
