@@ -30,3 +30,5 @@ class Measure:
     name: str
     title: str
     run: Callable[[Bench], Awaitable[list[Row]]]
+    only_by_name: bool = False
+    """Takes so long that a run of all leaves it out."""

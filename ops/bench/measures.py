@@ -1,7 +1,7 @@
 """Every measure there is, in the order they run and are shown."""
 
 from ...domain.errors import InvalidInput
-from . import append, as_of, chain, latency, quotas, sealed, search, views
+from . import append, as_of, chain, erasing, latency, quotas, sealed, search, views
 from .bench import Measure
 
 MEASURES: tuple[Measure, ...] = (
@@ -17,13 +17,15 @@ MEASURES: tuple[Measure, ...] = (
     Measure("chain", "what the hash chain costs", chain.chain),
     Measure("seal", "what sealing costs", chain.seal),
     Measure("sealed", "append, read and rebuild with sealing and without", sealed.costs),
+    Measure("erasure", "one memory and a person of many, erased and verified", erasing.erasure),
+    Measure("erasure-large", "a tenant of 100,000 memories; by name only", erasing.tenant, only_by_name=True),
 )
 
 
 def chosen(names: list[str]) -> tuple[Measure, ...]:
-    """The measures of these names; all where none is named. Raises `InvalidInput`."""
+    """The measures of these names; where there are none, all but those run by name only. Raises `InvalidInput`."""
     known = {one.name for one in MEASURES}
     for name in names:
         if name not in known:
             raise InvalidInput("only", f"{name!r} is no measure", f"There are: {', '.join(sorted(known))}")
-    return tuple(one for one in MEASURES if not names or one.name in names)
+    return tuple(one for one in MEASURES if (one.name in names if names else not one.only_by_name))

@@ -35,14 +35,14 @@ class Writer:
         """So many different texts."""
         return [f"{n} {' '.join(self.chance.choices(_VOCABULARY, k=_LENGTH))}" for n in range(number)]
 
-    def remember(self, *texts: str) -> Unit:
-        """One unit that remembers these texts, each as a memory with its key and its claim."""
+    def remember(self, *texts: str, user: UUID | None = None) -> Unit:
+        """One unit that remembers these texts, each as a memory with its key and its claim, of a user if named."""
         command = new_id()
         events: list[NewEvent] = []
         claims: list[Claim] = []
         for text in texts:
             stream = new_id()
-            events.append(NewEvent(stream, 1, remembered(text)))
+            events.append(NewEvent(stream, 1, remembered(text, user)))
             digest = sealing.keyed_digest(self.claims_key, b"content", b"personal", text.encode(), stream.bytes)
             claims.append(Claim("content", digest, None, stream))
         return Unit(
@@ -55,7 +55,7 @@ class Writer:
         )
 
 
-def remembered(text: str) -> MemoryRemembered:
+def remembered(text: str, user: UUID | None = None) -> MemoryRemembered:
     """The event of a memory."""
     return MemoryRemembered(
         memory_type="fact",
@@ -66,4 +66,5 @@ def remembered(text: str) -> MemoryRemembered:
         producer="agent",
         trust="agent",
         occurred_at=_WHEN,
+        user=user,
     )

@@ -18,6 +18,7 @@ from psycopg.conninfo import make_conninfo
 
 from ...domain.errors import Misconfigured
 from ...handlers.engine import Engine, open_engine
+from ...handlers.erasure.means import ErasureMeans
 from ...projections.embedders import Embedder
 from ...projections.runner import ensure_tables
 from ...streams.broker import STREAM_KINDS, BrokerSettings, close, connect, jetstream
@@ -54,10 +55,10 @@ class Servers:
             )
 
     @asynccontextmanager
-    async def engine(self, embedder: Embedder) -> AsyncGenerator[Engine]:
+    async def engine(self, embedder: Embedder, erasure: ErasureMeans | None = None) -> AsyncGenerator[Engine]:
         """An engine over a database of its own, with the tables of every read model."""
         async with self.database() as url:
-            engine = await open_engine(url, Keyring.of(os.urandom(32)), embedder)
+            engine = await open_engine(url, Keyring.of(os.urandom(32)), embedder, erasure=erasure)
             try:
                 await ensure_tables(engine.database, engine.projections)
                 yield engine

@@ -101,5 +101,7 @@ def test_every_measure_has_a_name_of_its_own_and_unknown_names_are_refused():
     names = [one.name for one in MEASURES]
     assert len(set(names)) == len(names)
     assert [one.name for one in chosen([names[1]])] == [names[1]]
+    assert [one.name for one in chosen([])] == [one for one in names if one != "erasure-large"]
+    assert [one.name for one in chosen(["erasure-large"])] == ["erasure-large"]
     with pytest.raises(InvalidInput, match="nonsense"):
         chosen(["nonsense"])
