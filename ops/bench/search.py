@@ -53,8 +53,8 @@ _ARCHIVED = 10
 """Every so many-th memory is archived, so that the filter is one."""
 _COLUMNS = (
     "tenant, memory_id, version, state_version, position, memory_type, scope, topic, content, tags, producer, "
-    "trust, core, pinned, verified, occurred_at, recorded_at, changed_at, fresh_at, derived_from, archived, "
-    "suppressed, refuted, quarantined, embedding, embedding_model"
+    "trust, core, pinned, verified, occurred_at, recorded_at, changed_at, fresh_at, derived_from, links, "
+    "archived, suppressed, refuted, quarantined, embedding, embedding_model"
 )
 _EXACT = (
     "select id from (select id, embedding from bare.memory where tenant = %(tenant)s and live offset 0) bounded "
@@ -315,7 +315,8 @@ async def _load(connection: Connection, embedder: Clusters, everybody: Sequence[
                     "agent",
                     "agent",
                 ),
-                *(False, False, False, now, now, now, now, "[]", number % _ARCHIVED == 0, False, False, False),
+                *(False, False, False, now, now, now, now, "[]", "{}"),
+                *(number % _ARCHIVED == 0, False, False, False),
                 *(_text(vector), embedder.model),
             )
             await copy.write_row(row)

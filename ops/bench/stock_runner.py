@@ -119,6 +119,7 @@ _VALUES: dict[str, str] = {
     "changed_at": "%(at)s",
     "fresh_at": "%(at)s",
     "derived_from": "'[]'",
+    "links": "'{}'",
     "archived": "false",
     "suppressed": "false",
     "refuted": "false",
