@@ -108,7 +108,6 @@ _VALUES: dict[str, str] = {
     "topic": "%(topic)s",
     "content": "%(content)s",
     "tags": """'["infra", "review"]'""",
-    "links": "'[]'",
     "producer": "'agent'",
     "trust": "'agent'",
     "core": "false",
