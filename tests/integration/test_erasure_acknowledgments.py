@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from lethelog.handlers.erasure import saga
 from lethelog.handlers.erasure.acknowledgments import OWN_CONSUMERS
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.operating.workers import ALL_ROLES, Workers, durables_of_roles
@@ -237,7 +236,7 @@ def _refusal(line: str) -> str | None:
 async def test_an_erasure_in_several_parts_is_acknowledged_only_when_each_was_erased(
     world, broker, erasures, place, monkeypatch
 ):
-    monkeypatch.setattr(saga, "IDS_PER_EVENT", 1)
+    monkeypatch.setattr("lethelog.handlers.erasure.performed.IDS_PER_EVENT", 1)
     reader = Reader()
     reader.refuses = True
     gone = {await world.remember(f"Deploys go to server {n}", scope="deploys") for n in range(3)}

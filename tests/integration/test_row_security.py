@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 from lethelog.domain.errors import Misconfigured
-from lethelog.domain.events import ContradictionFlagged, MemoryArchived, ProposalStaged
+from lethelog.domain.events import ContradictionFlagged, MemoryArchived, ProposalStaged, SessionOpened
 from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.engine import open_engine
 from lethelog.handlers.memories import MemoryCommands
@@ -136,7 +136,7 @@ async def fill(url: str, embedder) -> tuple[UUID, UUID]:
         await engine.log.append(Unit(caller.tenant, proposal, [effect], Envelope(caller.actor, cause, cause)))
         both = {"memory_id": written.memory.id, "related_id": promised.memory.id}
         flagged = ContradictionFlagged(**both, found_by="verdict", source=proposal)
-        events = [NewEvent(uuid4(), 1, flagged)]
+        events = [NewEvent(uuid4(), 1, flagged), NewEvent(uuid4(), 1, SessionOpened(session=uuid4()))]
         await engine.log.append(Unit(caller.tenant, proposal, events, Envelope(caller.actor, cause, cause)))
     parts = (engine.database, engine.log, engine.tail)
     head = await engine.log.head()

@@ -135,6 +135,7 @@ async def test_a_database_of_one_role_is_handed_over_with_its_read_models_and_ba
             page = await Reading(again).list(world.caller, {})
             assert [one.content for one in page.memories] == ["Deploys go to Hetzner"]
             other = Caller(uuid4(), Actor("person", uuid4()))
+            await again.tenants.ensure(other.tenant, other.actor)
             assert (await Reading(again).list(other, {})).total == 0
         admin.execute("set role lethelog_application")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
