@@ -30,6 +30,7 @@ from lethelog.projections.rebuild import Rebuilder
 from lethelog.streams.payloads import Actor
 
 from .archives import body_of, bring_in, export, lines_of, propose
+from .test_audit import tamper
 
 GRACE = timedelta(days=14)
 
@@ -290,6 +291,21 @@ async def test_the_sweep_goes_through_every_page_and_two_at_once_do_nothing_twic
     both = await asyncio.gather(*(ExpirySweep(world.engine, GRACE).sweep() for _ in range(2)))
     assert sum(one.expired for one in both) == 8
     assert {status for _, status in await listed(world)} == {"expired"}
+
+
+async def test_a_commitment_that_cannot_be_read_keeps_no_other_one_from_expiring(world):
+    due = world.clock.now - timedelta(days=20)
+    written = await world.commands.remember(
+        await world.another_caller(),
+        {"memory_type": "commitment", "topic": "t", "content": "theirs", "due_at": due - timedelta(days=1)},
+    )
+    mine = await promise(world, due_at=due)
+    await world.catch_up()
+    tamper(
+        world.database_url, f"update lethelog.events set body = 'damaged' where stream = '{written.commitment}'"
+    )
+    assert (await ExpirySweep(world.engine, GRACE).sweep()).expired == 1
+    assert await listed(world) == [(mine, "expired")]
 
 
 async def test_an_erased_memory_takes_its_commitment_out_of_every_answer_and_of_the_sweep(world):
