@@ -122,7 +122,7 @@ def commitments(
 
 
 def _dates(one: "CommitmentView") -> str:
-    said = [] if one.owner is None else [one.owner]
+    said = [] if one.owner is None else [one_line(one.owner)]
     if one.due_at is not None:
         said.append(f"{'overdue since' if one.overdue else 'due'} {moment(one.due_at)}")
     if not one.live:

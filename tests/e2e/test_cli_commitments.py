@@ -24,3 +24,9 @@ def test_a_blocker_is_put_away_and_a_note_cannot_be_resolved(cli):
     refused = cli("resolve", cli.remember("Uses Vim"))
     assert refused.status == 2 and "carries no commitment" in " ".join(refused.err.split())
     assert cli("commitments").status == 0 and cli.json("commitments")["total"] == 0
+
+
+def test_an_owner_s_name_does_nothing_to_the_terminal_it_is_shown_on(cli):
+    cli.remember("Send the report", "--type", "commitment", "--owner", "ada\x1b]0;title\x07\n[bold]")
+    shown = cli("commitments").out
+    assert "ada␛]0;title␇ [bold]" in shown and "\x1b" not in shown
