@@ -4,22 +4,27 @@ A run that was closed by somebody takes no further writes: they succeed without 
 out begins again with the write.
 """
 
+from collections.abc import Sequence
 from uuid import UUID, uuid5
 
 from ...domain.errors import NotFound
 from ...domain.session import Session, decide_seen, evolve_session
 from ...streams.folding import fold_stream
 from ...streams.log import CommandKey, Log, NewEvent, Unit
-from ...streams.payloads import Envelope
+from ...streams.payloads import Envelope, RecordedEvent
 from ..access.caller import Caller
 
 
-async def load_session(log: Log, tenant: UUID, run_id: UUID, field: str = "session_run_id") -> Session:
-    """Its state. Raises `NotFound` naming the field, for every id that is none of this tenant's runs alike."""
-    recorded = await log.read_stream(tenant, run_id)
+async def load_session(log: Log, tenant: UUID, run_id: UUID) -> Session:
+    """Its state. Raises `NotFound`, for every id that is none of this tenant's runs alike."""
+    return session_of(await log.read_stream(tenant, run_id), run_id)
+
+
+def session_of(recorded: Sequence[RecordedEvent], run_id: UUID) -> Session:
+    """The state of a run from its events. Raises `NotFound` where they are none of a run."""
     state = fold_stream(recorded, evolve_session) if recorded and recorded[0].name == "session.opened" else None
     if state is None:
-        raise NotFound(f"{field}: no session run {run_id}", field=field, id=run_id)
+        raise NotFound(f"session_run_id: no session run {run_id}", field="session_run_id", id=run_id)
     return state
 
 

@@ -3,7 +3,7 @@
 User, agent and session name a run; a claim of the log keeps that there is one of each. Times are those of the log.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -25,7 +25,7 @@ from ..access.caller import Caller
 from ..cursors import make_cursor, read_cursor
 from ..engine import Engine
 from ..memories import ATTEMPTS
-from .provenance import load_session
+from .provenance import load_session, session_of
 from .views import SessionPage, SessionView
 
 CLAIM = "session"
@@ -155,7 +155,7 @@ class Sessions:
         assert counted is not None
         page = rows[: query.limit]
         return SessionPage(
-            sessions=tuple([await self._view(caller.tenant, row[0], 0) for row in page]),
+            sessions=await self._views(caller.tenant, [row[0] for row in page]),
             total=counted[0],
             next_cursor=make_cursor(asked, page[-1][1], page[-1][0]) if len(rows) > len(page) else None,
         )
@@ -187,23 +187,35 @@ class Sessions:
         return None if name is None else await self._engine.directory.register(tenant, kind, name)
 
     async def _view(self, tenant: UUID, run_id: UUID, position: int) -> SessionView:
-        state = await load_session(self._engine.log, tenant, run_id)
-        names = await self._engine.directory.names(tenant, [state.session, state.user, state.agent, state.project])
+        [view] = await self._views(tenant, [run_id], position)
+        return view
 
-        def name(one: UUID | None) -> str | None:
-            return None if one is None else names.get(one)
+    async def _views(self, tenant: UUID, run_ids: Sequence[UUID], position: int = 0) -> tuple[SessionView, ...]:
+        """Runs that are there, in the order asked for, by as many queries for many as for one."""
+        streams = await self._engine.log.read_streams(tenant, run_ids)
+        states = [session_of(streams.get(run_id, ()), run_id) for run_id in run_ids]
+        names = await self._engine.directory.names(
+            tenant, [ref for one in states for ref in (one.session, one.user, one.agent, one.project)]
+        )
+        now = await self._engine.log.now()
 
-        return SessionView(
-            id=run_id,
-            session=name(state.session),
-            user=name(state.user),
-            agent=name(state.agent),
-            project=name(state.project),
-            scope=state.scope,
-            running=state.running(await self._engine.log.now()),
-            opened_at=state.opened_at,
-            last_seen_at=state.last_seen_at,
-            closed_at=state.closed_at,
-            epoch=state.epoch,
-            position=position,
+        def name(ref: UUID | None) -> str | None:
+            return None if ref is None else names.get(ref)
+
+        return tuple(
+            SessionView(
+                id=one.id,
+                session=name(one.session),
+                user=name(one.user),
+                agent=name(one.agent),
+                project=name(one.project),
+                scope=one.scope,
+                running=one.running(now),
+                opened_at=one.opened_at,
+                last_seen_at=one.last_seen_at,
+                closed_at=one.closed_at,
+                epoch=one.epoch,
+                position=position,
+            )
+            for one in states
         )

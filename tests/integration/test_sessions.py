@@ -53,6 +53,27 @@ async def test_a_list_goes_on_where_a_page_ended_and_equals_its_rebuild(world, s
     assert (await Rebuilder(engine.database, engine.log, engine.tail, engine.sessions).compare()).equal
 
 
+async def test_a_list_of_many_runs_takes_as_many_queries_as_one_of_one(world, sessions, monkeypatch):
+    for number in range(4):
+        await begin(world, sessions, f"s{number}", user="ada")
+    await world.catch_up()
+    asked: list[str] = []
+    for what in ("read_stream", "read_streams", "now"):
+        method = getattr(world.engine.log, what)
+
+        async def counted(*given, method=method, what=what, **named):
+            asked.append(what)
+            return await method(*given, **named)
+
+        monkeypatch.setattr(world.engine.log, what, counted)
+    queries: list[list[str]] = []
+    for limit in (1, 4):
+        asked.clear()
+        assert len((await sessions.page(world.caller, {"limit": limit})).sessions) == limit
+        queries.append(asked.copy())
+    assert queries == [["read_streams", "now"]] * 2
+
+
 async def test_query_by_session_lists_exactly_its_writes(world, sessions):
     """Provenance: who, when, which session on every entry."""
     run, other = await begin(world, sessions), await begin(world, sessions, "another")
