@@ -141,12 +141,14 @@ class _Links:
         return await self._memories("kind = %s and about = any(%s)", kind, _texts(memories)) if memories else set()
 
     async def used_only_by(self, memories: Collection[UUID]) -> set[UUID]:
-        """Runs and sessions of these that no other memory is of."""
+        """Runs and sessions of these that no other memory is of, but for those that were erased before."""
         cursor = await self._connection.execute(
             f"select distinct about from {HOME}.memory_links used where tenant = %(tenant)s "
             "and memory = any(%(memories)s) and kind = %(kind)s and not exists (select "
             f"from {HOME}.memory_links other where other.tenant = used.tenant and other.kind = used.kind "
-            "and other.about = used.about and other.memory <> all(%(memories)s))",
+            "and other.about = used.about and other.memory <> all(%(memories)s) "
+            "and exists (select from lethelog_vault.data_keys k where k.tenant = other.tenant "
+            "and k.key_id = other.memory))",
             {"tenant": self._tenant, "memories": list(memories), "kind": USED},
         )
         return {UUID(row[0]) for row in await cursor.fetchall()}

@@ -62,3 +62,13 @@ async def test_an_erasure_reads_what_is_new_in_the_log_and_not_all_of_it(world, 
     done = await erase(world, erasures, subject="ada")
     assert done.memories == 3, "the one of before is known without being read again"
     assert 0 < len(read) < 16
+
+
+async def test_the_name_of_a_session_goes_with_its_last_memory_where_they_went_one_by_one(world, erasures):
+    memories = [await world.remember(text, session_id="standup") for text in ("one", "two")]
+    named: list[bool] = []
+    for memory in memories:
+        await erase(world, erasures, memory_id=memory)
+        known = await world.engine.directory.find(world.caller.tenant, "session", "standup")
+        named.append(known is not None)
+    assert named == [True, False]
