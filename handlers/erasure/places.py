@@ -70,7 +70,7 @@ PLACES: tuple[Place, ...] = (
         "directory",
         "lethelog.directory: outside names, sealed, and their keyed digests",
         "rows of an erased person (also as actor or agent) or project go, and of runs and sessions that"
-        " nothing else uses",
+        " no other memory is of",
         "no row is there",
         "the opaque id in events, which nothing leads back from",
     ),

@@ -6,11 +6,13 @@ from uuid import UUID, uuid4
 import pytest
 from lethelog.domain.errors import InvalidInput, NotFound
 from lethelog.handlers.commitments.resolving import Resolving
+from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.operating.event_log import EventLog
 from lethelog.handlers.sessions.sessions import Sessions
 from lethelog.projections.rebuild import Rebuilder
 
 from .archives import body_of, bring_in, export, lines_of, propose
+from .test_erasure import erase
 
 
 @pytest.fixture
@@ -146,6 +148,16 @@ async def test_what_was_written_elsewhere_names_no_session(world, sessions):
         with pytest.raises(InvalidInput) as refused:
             await call(world.caller, arguments)
         assert refused.value.field == "session_run_id"
+
+
+async def test_a_name_goes_with_the_last_memory_of_its_session_and_opening_it_begins_another_run(world, sessions):
+    run = await begin(world, sessions)
+    first, last = [await world.remember(text, session_id="standup") for text in ("Uses Vim", "Uses Emacs")]
+    await erase(world, Erasures(world.engine), memory_id=first)
+    assert await begin(world, sessions) == run, "another memory is of it"
+    await erase(world, Erasures(world.engine), memory_id=last)
+    assert (await sessions.show(world.caller, {"session_run_id": run})).session is None
+    assert await begin(world, sessions) != run
 
 
 async def test_archives_keep_in_which_session_something_was_written(world, elsewhere, sessions, tmp_path):
