@@ -4,6 +4,7 @@
 refused does not hold up the rest. ``all``: one unit, all or nothing.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 from uuid import UUID
@@ -50,7 +51,7 @@ class DecideMany(_Waiting):
     """All or nothing, in one unit."""
     comment: Reason | None = None
     key: KeyText | None = None
-    """A retry with the same key decides nothing twice."""
+    """With ``proposal_ids``: a retry with the same key decides nothing twice and gives the same results."""
 
     @model_validator(mode="after")
     def _says_which(self) -> Self:
@@ -59,6 +60,8 @@ class DecideMany(_Waiting):
             raise ValueError("give proposal_ids or a filter, not both")
         if not self.proposal_ids and self.expected is None:
             raise ValueError("a filter goes with expected: how many proposals the preview found")
+        if self.key is not None and not self.proposal_ids:
+            raise ValueError("a key goes with proposal_ids, since a filter finds others the second time")
         return self
 
 
@@ -93,7 +96,7 @@ class Bulk:
         caller.require("memory:review")
         command = parse(DecideMany, arguments)
         ids = await self._ids(caller.tenant, command)
-        if command.together:
+        if command.together and ids:
             if len(ids) > MOST_TOGETHER:
                 raise InvalidInput(
                     "together", f"decides at most {MOST_TOGETHER} proposals at once", "Narrow the filter"
@@ -106,7 +109,9 @@ class Bulk:
         return _answer(items, max((item.position for item in items), default=0))
 
     async def _one(self, caller: Caller, command: DecideMany, proposal_id: UUID) -> BulkItem:
-        key = None if command.key is None else f"{command.key[:200]}:{proposal_id}"
+        key = None
+        if command.key is not None:
+            key = f"{hashlib.sha256(command.key.encode()).hexdigest()}:{proposal_id}"
         arguments = {"proposal_id": proposal_id, "comment": command.comment, "key": key}
         decide = self._deciding.accept if command.verdict == "accept" else self._deciding.reject
         try:
@@ -124,15 +129,21 @@ class Bulk:
     async def _together(self, caller: Caller, command: DecideMany, ids: Sequence[UUID]) -> BulkDecided:
         decisions = [Decide(proposal_id=one, comment=command.comment, key=None) for one in ids]
         accept = command.verdict == "accept"
-        position, changed = await self._deciding.decide_together(
+        done = await self._deciding.decide_together(
             caller, decisions, accept=accept, command=command, key=command.key
         )
         status = "applied" if accept else "rejected"
         items = [
-            BulkItem(proposal_id=one, status=status, changed=changed.get(one, ()), position=position)
+            BulkItem(
+                proposal_id=one,
+                status=status,
+                changed=done.changed.get(one, ()),
+                withdrawn=done.withdrawn.get(one, ()),
+                position=done.position,
+            )
             for one in ids
         ]
-        return _answer(items, position)
+        return _answer(items, done.position)
 
     async def _ids(self, tenant: UUID, command: DecideMany) -> list[UUID]:
         if command.proposal_ids:

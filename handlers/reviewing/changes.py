@@ -7,7 +7,7 @@ from uuid import UUID
 
 from ...domain.events import Event
 from ...domain.proposal import Proposal
-from ...streams.log import Claim
+from ...streams.log import Claim, NewEvent
 from ..access.caller import Caller
 
 
@@ -27,7 +27,14 @@ class Changes:
     claims: list[Claim] = field(default_factory=list[Claim])
     changed: tuple[UUID, ...] = ()
     """Memories that are changed; other open proposals about them are taken back (settlement 6)."""
-    new_keys: frozenset[UUID] = frozenset()
+
+    def new_events(self) -> list[NewEvent]:
+        """As a unit takes them."""
+        return [
+            NewEvent(change.stream, change.version + n, event)
+            for change in self.streams
+            for n, event in enumerate(change.events, 1)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ behaviour.md 1.14.2, 1.14.5; settlements 5, 6, 9, 19; F31, F32.
 
 import contextlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from ...domain.proposal import Proposal
 from ...projections.generations import tenant_read_models
 from ...projections.progress import wait_for
 from ...streams.ids import new_id
-from ...streams.log import Appended, CommandKey, KeyTaken, NewEvent, Repeated, Unit
+from ...streams.log import Appended, CommandKey, KeyTaken, Repeated, Unit
 from ...streams.payloads import Envelope
 from ..access.caller import Caller
 from ..command_keys import command_key
@@ -73,53 +74,33 @@ class Deciding:
 
     async def decide_together(
         self, caller: Caller, decisions: Sequence[Decide], *, accept: bool, command: Input, key: str | None
-    ) -> tuple[int, dict[UUID, tuple[UUID, ...]]]:
-        """Decide several in one unit: the position, and the memories that each one changed.
+    ) -> "Done":
+        """Decide several in one unit.
 
         Raises what `accept` does for the first that cannot be decided, and `Conflict` where two of them change one
         memory; nothing is decided then.
         """
         caller.require("memory:review")
-        tenant = caller.tenant
-        hashed = await command_key(self._engine.vault, tenant, command, key, "together")
-        if key is not None:
-            earlier = await self._engine.log.find_command(tenant, hashed)
-            if isinstance(earlier, KeyTaken):
-                raise KeyReused("this command key was used for another command; use a new key for a new command")
-            if isinstance(earlier, Repeated):
-                return earlier.position, {}
-        settings = await self._engine.tenants.get(tenant)
-        command_id = new_id()
-        envelope = Envelope(caller.actor, cause=command_id, correlation=command_id, policy=settings.policy_version)
-        for _ in range(ATTEMPTS):
-            whole, changed = Changes(), dict[UUID, tuple[UUID, ...]]()
-            proposals = [await load_proposal(self._engine.log, tenant, one.proposal_id) for one in decisions]
-            decided = {one.id for one in proposals}
-            for proposal, one in zip(proposals, decisions, strict=True):
-                decide = self._accepted if accept else self._rejected
-                part = await decide(caller, proposal, one)
-                await self._withdraw_siblings(tenant, proposal, part, decided)
-                _merge(whole, part, proposal)
-                changed[proposal.id] = part.changed
-            outcome = await self._engine.log.append(_unit(tenant, proposals[0], whole, envelope, hashed))
-            if isinstance(outcome, Appended | Repeated):
-                return outcome.position, changed
-        raise Conflict("the proposals' memories keep changing; try again")
+        hashed = await command_key(self._engine.vault, caller.tenant, command, key, "together")
+        return await self._append(caller, decisions, accept=accept, key=hashed, keyed=key is not None)
 
     async def _decide(self, caller: Caller, command: Decide, *, accept: bool) -> Decided:
         caller.require("memory:review")
-        tenant = caller.tenant
         verb = "accept" if accept else "reject"
-        key = await command_key(self._engine.vault, tenant, command, command.key, verb)
-        if command.key is not None:
-            earlier = await self._engine.log.find_command(tenant, key)
-            if isinstance(earlier, KeyTaken):
-                raise KeyReused("this command key was used for another command; use a new key for a new command")
-            if isinstance(earlier, Repeated):
-                return await self._answer(caller, command.proposal_id, earlier.position, (), ())
+        key = await command_key(self._engine.vault, caller.tenant, command, command.key, verb)
+        done = await self._append(caller, [command], accept=accept, key=key, keyed=command.key is not None)
+        return await self._answer(caller, command.proposal_id, done)
+
+    async def _append(
+        self, caller: Caller, decisions: Sequence[Decide], *, accept: bool, key: CommandKey, keyed: bool
+    ) -> "Done":
+        """Put decisions on record with all that follows from them, in one unit; a repeat changes nothing."""
+        log, tenant = self._engine.log, caller.tenant
+        if keyed and (earlier := await log.find_command(tenant, key)) is not None:
+            return _repeated(earlier)
         settings = await self._engine.tenants.get(tenant)
         command_id = new_id()
-        session = await written_in(self._engine.log, tenant, command.session_run_id)
+        session = await written_in(log, tenant, decisions[0].session_run_id)
         envelope = Envelope(
             caller.actor,
             cause=command_id,
@@ -128,17 +109,42 @@ class Deciding:
             session=session,
         )
         for _ in range(ATTEMPTS):
-            proposal = await load_proposal(self._engine.log, tenant, command.proposal_id)
-            decide = self._accepted if accept else self._rejected
-            changes = await decide(caller, proposal, command)
-            withdrawn = await self._withdraw_siblings(tenant, proposal, changes)
-            outcome = await self._engine.log.append(_unit(tenant, proposal, changes, envelope, key))
-            if isinstance(outcome, KeyTaken):
-                raise KeyReused("this command key was used for another command; use a new key for a new command")
-            if isinstance(outcome, Appended | Repeated):
-                await note_written(self._engine.log, caller, session, command_id)
-                return await self._answer(caller, proposal.id, outcome.position, changes.changed, withdrawn)
-        raise Conflict("the proposal's memories keep changing; try again")
+            # Before anything is read: what is erased from now on must not come back with what this writes.
+            fence = await log.fence(tenant)
+            changes, done = await self._changes(caller, decisions, accept=accept)
+            outcome = await log.append(
+                Unit(
+                    tenant=tenant,
+                    subject=decisions[0].proposal_id,
+                    events=changes.new_events(),
+                    envelope=envelope,
+                    claims=changes.claims,
+                    command=key,
+                    fence=fence,
+                )
+            )
+            if isinstance(outcome, Repeated | KeyTaken):
+                return _repeated(outcome)
+            if isinstance(outcome, Appended):
+                await note_written(log, caller, session, command_id)
+                return replace(done, position=outcome.position)
+        raise Conflict("what is decided about keeps changing; try again")
+
+    async def _changes(
+        self, caller: Caller, decisions: Sequence[Decide], *, accept: bool
+    ) -> "tuple[Changes, Done]":
+        whole, done = Changes(), Done(0)
+        decide = self._accepted if accept else self._rejected
+        settled = {one.proposal_id for one in decisions}
+        for one in decisions:
+            proposal = await load_proposal(self._engine.log, caller.tenant, one.proposal_id)
+            part = await decide(caller, proposal, one)
+            withdrawn = await self._withdraw_siblings(caller.tenant, proposal, part, settled)
+            settled |= set(withdrawn)
+            _merge(whole, part, proposal)
+            done.changed[proposal.id] = part.changed
+            done.withdrawn[proposal.id] = withdrawn
+        return whole, done
 
     async def _accepted(self, caller: Caller, proposal: Proposal, command: Decide) -> Changes:
         rules.refuse_if_decided(proposal)
@@ -162,7 +168,7 @@ class Deciding:
         return changes
 
     async def _withdraw_siblings(
-        self, tenant: UUID, proposal: Proposal, changes: Changes, beside: Collection[UUID] = ()
+        self, tenant: UUID, proposal: Proposal, changes: Changes, beside: Collection[UUID]
     ) -> tuple[UUID, ...]:
         """Take back other open proposals about what is changed (settlement 6), but for those ``beside``."""
         if not changes.changed:
@@ -188,29 +194,22 @@ class Deciding:
             ids = [row[0] for row in await cursor.fetchall()]
         return await load_open(self._engine.log, tenant, ids)
 
-    async def _answer(
-        self,
-        caller: Caller,
-        proposal_id: UUID,
-        position: int,
-        changed: tuple[UUID, ...],
-        withdrawn: tuple[UUID, ...],
-    ) -> Decided:
+    async def _answer(self, caller: Caller, proposal_id: UUID, done: "Done") -> Decided:
         """What was decided, told from the log: a read model that is behind must not make it look undone.
 
         The views are waited for all the same, for a moment, so that whoever looks next sees it.
         """
         with contextlib.suppress(NotCaughtUp):
             for name in ("review_queue", "live_memory"):
-                await wait_for(self._engine.doors, name, position, seconds=SETTLE_SECONDS)
+                await wait_for(self._engine.doors, name, done.position, seconds=SETTLE_SECONDS)
         recorded = await self._engine.log.read_stream(caller.tenant, proposal_id)
         decided = await proposal_from_log(self._engine, recorded)
         return Decided(
             proposal=decided,
             fact_id=fact_of(proposal_id) if (decided.kind, decided.status) == ("fact", "applied") else None,
-            changed=changed,
-            withdrawn=withdrawn,
-            position=position,
+            changed=done.changed.get(proposal_id, ()),
+            withdrawn=done.withdrawn.get(proposal_id, ()),
+            position=done.position,
         )
 
 
@@ -227,20 +226,18 @@ def _merge(whole: Changes, part: Changes, proposal: Proposal) -> None:
     whole.streams += part.streams
     whole.claims += part.claims
     whole.changed += part.changed
-    whole.new_keys |= part.new_keys
 
 
-def _unit(tenant: UUID, proposal: Proposal, changes: Changes, envelope: Envelope, key: CommandKey) -> Unit:
-    return Unit(
-        tenant=tenant,
-        subject=proposal.id,
-        events=[
-            NewEvent(change.stream, change.version + n, event)
-            for change in changes.streams
-            for n, event in enumerate(change.events, 1)
-        ],
-        envelope=envelope,
-        claims=changes.claims,
-        command=key,
-        new_keys=changes.new_keys,
-    )
+def _repeated(earlier: Repeated | KeyTaken) -> "Done":
+    if isinstance(earlier, KeyTaken):
+        raise KeyReused("this command key was used for another command; use a new key for a new command")
+    return Done(earlier.position)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a unit of decisions did, by proposal; empty where it had been appended before."""
+
+    position: int
+    changed: dict[UUID, tuple[UUID, ...]] = field(default_factory=dict[UUID, tuple[UUID, ...]])
+    withdrawn: dict[UUID, tuple[UUID, ...]] = field(default_factory=dict[UUID, tuple[UUID, ...]])

@@ -5,7 +5,6 @@ A kind whose effects are memories' events alone is a function of `domain.proposa
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import get_args
 
 from ...domain.events import ProposalKind
 from ...domain.proposal_effects import dependency_effects, edge_effects
@@ -33,6 +32,3 @@ def rejections(engine: Engine, memories: MemoryCommands) -> Mapping[ProposalKind
     """The kinds of which rejecting changes something beside the proposal."""
     table: dict[ProposalKind, Rejection] = {"contradiction": Settling(engine, memories)}
     return MappingProxyType(table)
-
-
-KINDS: tuple[ProposalKind, ...] = get_args(ProposalKind)

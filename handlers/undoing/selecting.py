@@ -73,39 +73,31 @@ _OF_PROPOSALS = (
 _CONDITIONS = {
     "effect": "e.effect_id = %(effect)s",
     "proposal_id": "e.proposal_id = %(proposal_id)s",
-    "undo_id": "e.last_undo in (%(undo_id)s, %(this)s)",
+    "undo": "e.last_undo in (%(undo)s, %(this)s)",
     "pass_id": _OF_PROPOSALS + "q.source = %(pass_id)s)",
     "judge": _OF_PROPOSALS + "(q.judge = %(judge)s or q.model = %(judge)s))",
     "policy": "e.policy = %(policy)s",
-    "reviewer": "e.acted = 'proposal' and e.actor_ref = any(%(reviewers)s)",
+    "reviewer": "e.acted = 'proposal' and e.actor_ref = %(reviewer)s",
     "session": "e.session = %(session)s",
 }
 
 
 class Selection(NamedTuple):
-    """What an undo is about, with names as opaque ids."""
+    """What an undo is about, with names as opaque ids, as its first event keeps it."""
 
-    selector: UndoSelector
-    reviewers: tuple[UUID, ...] = ()
-    upto: int = 0
-    """Position of the log: later effects are none of its business."""
+    said: UndoRequested
     this: UUID | None = None
     """The undo that is carried on: what it took back already is found, too."""
 
     def where(self) -> tuple[str, dict[str, Any]]:
         """SQL that finds its effects, and its values; those that are as the undo would make them fall out."""
-        [given] = [name for name in SELECTORS if getattr(self.selector, name) is not None]
+        [given] = [name for name in _CONDITIONS if getattr(self.said, name) is not None]
         parts = ["e.tenant = %(tenant)s", "e.position <= %(upto)s", _CONDITIONS[given]]
-        if given not in ("effect", "undo_id"):
+        if given not in ("effect", "undo"):
             parts.append("(not e.undone or e.last_undo = %(this)s)")
-        if self.selector.since is not None:
+        if self.said.since is not None:
             parts.append("e.recorded_at >= %(since)s")
-        values = self.selector.model_dump() | {
-            "reviewers": list(self.reviewers),
-            "upto": self.upto,
-            "this": self.this,
-        }
-        return " and ".join(parts), values
+        return " and ".join(parts), self.said.model_dump() | {"this": self.this}
 
 
 async def select_decisions(
@@ -139,9 +131,8 @@ def _by_decision(rows: Sequence[Effect]) -> list[list[Effect]]:
     return list(decisions.values())
 
 
-def requested(selection: Selection) -> UndoRequested:
-    """The selection as the undo's first event keeps it."""
-    said = selection.selector
+def requested(said: UndoSelector, reviewer: UUID | None, upto: int) -> UndoRequested:
+    """A selector with its name as an opaque id; effects behind ``upto`` are none of its business."""
     return UndoRequested(
         effect=said.effect,
         proposal_id=said.proposal_id,
@@ -149,8 +140,8 @@ def requested(selection: Selection) -> UndoRequested:
         pass_id=said.pass_id,
         judge=said.judge,
         policy=said.policy,
-        reviewer=selection.reviewers[0] if selection.reviewers else None,
+        reviewer=reviewer,
         session=said.session,
         since=said.since,
-        upto=selection.upto,
+        upto=upto,
     )

@@ -26,6 +26,7 @@ from ..cursors import make_cursor, read_cursor
 from ..engine import Engine
 from ..memories import MemoryCommands
 from ..reviewing.changes import Changes
+from ..reviewing.presenting import NAMED
 from .selecting import Effect, Selection, UndoSelector, requested, select_decisions
 from .undoers import undoers
 from .views import UndoItem, UndoPreview, UndoView
@@ -82,7 +83,7 @@ class Undoing:
         )
         items: list[UndoItem] = []
         for decision in decisions[: query.limit]:
-            again = _again(query, decision)
+            again = _again(selection, decision)
             try:
                 await self._changes(caller.tenant, decision, new_id(), again=again)
             except Conflict as why:
@@ -115,7 +116,7 @@ class Undoing:
             Unit(
                 tenant=caller.tenant,
                 subject=undo_id,
-                events=[NewEvent(undo_id, 1, requested(selection))],
+                events=[NewEvent(undo_id, 1, selection.said)],
                 envelope=Envelope(caller.actor, undo_id, undo_id, policy=settings.policy_version),
                 command=await command_key(self._engine.vault, caller.tenant, command, command.key),
             )
@@ -139,7 +140,7 @@ class Undoing:
     async def _carry_on(self, caller: Caller, undo_id: UUID, report: Report) -> UndoView:
         tenant = caller.tenant
         state = await self._load(tenant, undo_id)
-        selection = _as_requested(state)
+        selection = Selection(state.requested, state.id)
         items: list[UndoItem] = []
         settled = {*state.undone, *(one.effect for one in state.refused)}
         below: int | None = None
@@ -165,7 +166,7 @@ class Undoing:
         done: list[UUID] = []
         refused: list[RefusedUndo] = []
         for decision in decisions:
-            again = _again_of(state, decision)
+            again = _again(Selection(state.requested), decision)
             try:
                 await self._undo_one(caller, state, decision, again=again)
             except Conflict as why:
@@ -184,19 +185,18 @@ class Undoing:
             return
         settings = await self._engine.tenants.get(tenant)
         for _ in range(ATTEMPTS):
+            # Before anything is read: a digest of what is erased from now on must not be claimed again.
+            fence = await self._engine.log.fence(tenant)
             changes = await self._changes(tenant, decision, state.id, again=again)
             outcome = await self._engine.log.append(
                 Unit(
                     tenant=tenant,
                     subject=state.id,
-                    events=[
-                        NewEvent(change.stream, change.version + n, event)
-                        for change in changes.streams
-                        for n, event in enumerate(change.events, 1)
-                    ],
+                    events=changes.new_events(),
                     envelope=Envelope(caller.actor, state.id, state.id, policy=settings.policy_version),
                     claims=changes.claims,
                     command=key,
+                    fence=fence,
                 )
             )
             if isinstance(outcome, Appended | Repeated):
@@ -233,16 +233,14 @@ class Undoing:
         head = await self._engine.log.head()
         for name in ("effects", "review_queue"):
             await wait_for(self._engine.doors, name, head)
-        reviewers: tuple[UUID, ...] = ()
-        selector = UndoSelector.model_validate(said.model_dump(include=set(UndoSelector.model_fields)))
+        reviewer: UUID | None = None
         if said.reviewer is not None:
             kind, _, name = said.reviewer.partition(":")
-            wanted = name if kind in ("person", "agent", "importer") and name else said.reviewer
-            found = await self._engine.directory.find(tenant, "actor", wanted)
-            if found is None:
-                raise NotFound("nobody of this name ever decided anything here", reviewer=None)
-            reviewers = (found,)
-        return Selection(selector, reviewers, head)
+            wanted = name if kind in NAMED and name else said.reviewer
+            reviewer = await self._engine.directory.find(tenant, "actor", wanted)
+            if reviewer is None:
+                raise NotFound("nobody of this name ever decided anything here")
+        return Selection(requested(said, reviewer, head))
 
     async def _load(self, tenant: UUID, undo_id: UUID) -> Undo:
         recorded = await self._engine.log.read_stream(tenant, undo_id)
@@ -267,29 +265,9 @@ class Undoing:
         )
 
 
-def _as_requested(state: Undo) -> Selection:
-    said = state.requested
-    selector = UndoSelector.model_construct(
-        effect=said.effect,
-        proposal_id=said.proposal_id,
-        undo_id=said.undo,
-        pass_id=said.pass_id,
-        judge=said.judge,
-        policy=said.policy,
-        reviewer=None if said.reviewer is None else "named by id",
-        session=said.session,
-        since=said.since,
-    )
-    return Selection(selector, () if said.reviewer is None else (said.reviewer,), said.upto, state.id)
-
-
-def _again(said: UndoSelector, decision: Sequence[Effect]) -> bool:
+def _again(selection: Selection, decision: Sequence[Effect]) -> bool:
     """Whether the effects are to hold again: an undo of an undo turns them back."""
-    return said.undo_id is not None and decision[0].undone
-
-
-def _again_of(state: Undo, decision: Sequence[Effect]) -> bool:
-    return state.requested.undo is not None and decision[0].undone
+    return selection.said.undo is not None and decision[0].undone
 
 
 def _code(why: Conflict) -> str:

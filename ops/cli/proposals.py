@@ -161,7 +161,6 @@ def decide(
     preview: Annotated[bool, typer.Option("--preview", help="Only say how many, and show the first.")] = False,
     together: Annotated[bool, typer.Option("--together", help="All or nothing, at most 100.")] = False,
     comment: Comment = None,
-    key: o.Key = None,
     json_only: Json = False,
 ) -> None:
     """Accept or reject all open proposals that a filter finds, each on its own. Exit 1 if one is refused."""
@@ -189,7 +188,7 @@ def decide(
             "deciding", left="what was decided stays so; look at the rest again"
         ) as report:
             done = memory.decide_many(
-                verdict, expected=expected, together=together, comment=comment, key=key, report=report, **which
+                verdict, expected=expected, together=together, comment=comment, report=report, **which
             )
         session.catch_up(memory, ("review_queue",))
     counts = ", ".join(f"{count} {status}" for status, count in sorted(done.counts.items())) or "nothing found"

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 from lethelog.domain.errors import Conflict, InvalidInput
 
-from .test_undo import dependency, edge, with_views
+from .review_desk import dependency, edge, with_views
 
 
 async def test_a_preview_says_how_many_and_decides_nothing_and_another_number_decides_nothing(world):
@@ -31,7 +31,7 @@ async def test_each_proposal_has_its_own_result_and_a_repeat_decides_nothing_twi
     await world.commands.pin(world.caller, {"memory_id": memories[1]})  # one moved on
     await world.catch_up()
     steps = []
-    command = {"verdict": "accept", "kind": "dependency", "expected": 3, "comment": "all old", "key": "k"}
+    command = {"verdict": "accept", "proposal_ids": proposals, "comment": "all old", "key": "k"}
     done = await with_views(
         world, world.reviewing.decide_many(world.caller, command, lambda n, of: steps.append((n, of)))
     )
@@ -42,9 +42,8 @@ async def test_each_proposal_has_its_own_result_and_a_repeat_decides_nothing_twi
     ]
     assert (done.counts, steps) == ({"applied": 2, "refused": 1}, [(1, 3), (2, 3), (3, 3)])
     assert [(await world.get(one)).status for one in memories] == ["archived", "active", "archived"]
-    by_ids = {"verdict": "accept", "proposal_ids": proposals, "comment": "all old", "key": "k"}
     head = await world.engine.log.head()
-    again = await with_views(world, world.reviewing.decide_many(world.caller, by_ids))
+    again = await with_views(world, world.reviewing.decide_many(world.caller, command))
     assert again.counts == done.counts and await world.engine.log.head() == head
 
 
@@ -64,6 +63,29 @@ async def test_together_means_all_or_none(world):
     assert [(await world.get(one)).status for one in memories] == ["archived", "active", "archived"]
     positions = {item.position for item in done.items}
     assert len(positions) == 1, "one unit"
+
+
+async def test_a_key_goes_with_names_and_nothing_found_decides_nothing(world):
+    """A filter finds others at a retry, so a key would promise what it cannot keep."""
+    keyed = {"verdict": "accept", "kind": "dependency", "expected": 0}
+    with pytest.raises(InvalidInput, match="a key goes with proposal_ids"):
+        await world.reviewing.decide_many(world.caller, {**keyed, "key": "k"})
+    for together in (False, True):
+        done = await with_views(world, world.reviewing.decide_many(world.caller, {**keyed, "together": together}))
+        assert (done.counts, done.items) == ({}, ())
+
+
+async def test_together_a_sibling_of_two_is_withdrawn_once_and_a_repeat_is_the_same(world):
+    older, newer = await world.remember("Deploys go to Fly.io"), await world.remember("Deploys go to Hetzner")
+    both = [await dependency(world, one) for one in (older, newer)]
+    sibling = await edge(world, newer, older)
+    command = {"verdict": "accept", "proposal_ids": both, "together": True, "key": "once"}
+    done = await with_views(world, world.reviewing.decide_many(world.caller, command))
+    assert [item.withdrawn for item in done.items] == [(sibling,), ()]
+    assert [(await world.get(one)).status for one in (older, newer)] == ["archived", "archived"]
+    head = await world.engine.log.head()
+    again = await with_views(world, world.reviewing.decide_many(world.caller, command))
+    assert again.counts == done.counts and await world.engine.log.head() == head
 
 
 async def test_two_proposals_that_change_one_memory_do_not_go_together(world):

@@ -3,8 +3,11 @@
 import asyncio
 
 import pytest
-from lethelog.domain.errors import Erased
+from lethelog.domain.errors import Conflict, Erased
 from lethelog.handlers.erasure.erasures import Erasures
+from lethelog.handlers.erasure.saga import Saga
+from lethelog.handlers.memories import MemoryCommands
+from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.projections import neighbours
 from lethelog.projections.applying import Applier, MovedMeanwhile
 from lethelog.projections.rebuild import Rebuilder
@@ -17,6 +20,7 @@ from lethelog.streams.reader import LogTail
 from lethelog.streams.recollection import hold_off, unseen
 from lethelog.streams.vault import Vault
 
+from .review_desk import decided, dependency, with_views
 from .test_erasure import CANARY, clear_rows, same_as_rebuilt
 
 
@@ -299,3 +303,43 @@ async def test_a_reader_that_is_behind_never_writes_what_was_erased_meanwhile(wo
         await runner.catch_up(await world.engine.log.head())
     assert await clear_rows(world, CANARY) == []
     await same_as_rebuilt(world)
+
+
+@pytest.mark.parametrize("taken_back", [False, True], ids=["accepted", "undone"])
+async def test_a_decision_or_an_undo_that_read_a_memory_before_its_erasure_leaves_no_digest_of_it(
+    world, erasures, monkeypatch, taken_back
+):
+    memory = await world.remember(CANARY, scope="deploys")
+    proposal = await dependency(world, memory)
+    undoing = Undoing(world.engine, world.commands)
+    if taken_back:
+        await decided(world, proposal)
+    load, erased = MemoryCommands.load_many, []
+
+    async def load_and_erase(self, tenant, ids):
+        found = await load(self, tenant, ids)
+        if memory in found and not erased:
+            erased.append(memory)
+            with monkeypatch.context() as alone:
+                # Before the erasure takes the proposal back, which moves it on.
+                alone.setattr(Saga, "_withdraw_proposals", nothing)
+                await erase(world, erasures, scope="deploys")
+        return found
+
+    monkeypatch.setattr(MemoryCommands, "load_many", load_and_erase)
+    if taken_back:
+        done = await with_views(world, undoing.undo(world.caller, {"proposal_id": proposal}))
+        assert (done.undone, done.refused) == (0, 1)
+    else:
+        with pytest.raises(Conflict):
+            await decided(world, proposal)
+    assert erased
+    async with world.engine.database.connection() as connection:
+        cursor = await connection.execute(
+            "select kind from lethelog.claims where kind in ('content', 'ended', 'refuted')"
+        )
+        assert await cursor.fetchall() == []
+
+
+async def nothing(*_given) -> None:
+    pass

@@ -1,88 +1,24 @@
 """Undo: what a decision did is taken back as if it had not been, on record, and that can be taken back, too."""
 
-import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from lethelog.domain import events as e
 from lethelog.domain.errors import InvalidInput, NotFound, WrongKind
 from lethelog.handlers.commitments.expiry import ExpirySweep
 from lethelog.handlers.commitments.riding import Commitments
 from lethelog.handlers.explaining import Explaining
-from lethelog.handlers.reviewing.staging import stage
 from lethelog.handlers.undoing import undoing as undoing_module
 from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.projections.generations import tenant_read_models
-from lethelog.streams.payloads import Envelope
 
 from .passes import ToldJudge, old, run_pass, sure
+from .review_desk import decided, dependency, edge, with_views
 
 
 @pytest.fixture
 def undo(world) -> Undoing:
     return Undoing(world.engine, world.commands)
-
-
-async def staged(world, said: e.Staged):
-    done = await stage(
-        world.engine.log,
-        world.caller.tenant,
-        said,
-        Envelope(world.caller.actor, cause=uuid4(), correlation=uuid4()),
-    )
-    await world.catch_up()
-    return done
-
-
-async def dependency(world, memory, *, source=None):
-    """A proposal to archive a memory, and its id."""
-    said = e.DependencyStaged(
-        memory_id=memory, related_id=uuid4(), seen={memory: 1}, source=source or uuid4(), ended="superseded"
-    )
-    return (await staged(world, said)).proposal
-
-
-async def edge(world, newer, older, kind="supersedes"):
-    said = e.EdgeStaged(
-        memory_id=newer,
-        related_id=older,
-        seen={newer: 1, older: 1},
-        source=uuid4(),
-        edge=kind,
-        similarity=0.95,
-        embedding_model="m/1",
-        floor=0.92,
-    )
-    return (await staged(world, said)).proposal
-
-
-async def decided(world, proposal, verdict="accept"):
-    """The views are brought up beside, since a decision waits for them."""
-
-    async def views() -> None:
-        while True:
-            await world.catch_up()
-            await asyncio.sleep(0.01)
-
-    beside = asyncio.create_task(views())
-    try:
-        return await getattr(world.reviewing, verdict)(world.caller, {"proposal_id": proposal})
-    finally:
-        beside.cancel()
-
-
-async def with_views(world, work):
-    async def views() -> None:
-        while True:
-            await world.catch_up()
-            await asyncio.sleep(0.01)
-
-    beside = asyncio.create_task(views())
-    try:
-        return await work
-    finally:
-        beside.cancel()
 
 
 async def everything_read(world, *memories):

@@ -1,0 +1,57 @@
+"""What the tests of the review desk share: proposals of a kind, and decisions with the read models kept up beside."""
+
+import asyncio
+from uuid import uuid4
+
+from lethelog.domain import events as e
+from lethelog.handlers.reviewing.staging import stage
+from lethelog.streams.payloads import Envelope
+
+
+async def staged(world, said: e.Staged):
+    envelope = Envelope(world.caller.actor, cause=uuid4(), correlation=uuid4())
+    done = await stage(world.engine.log, world.caller.tenant, said, envelope)
+    await world.catch_up()
+    return done.proposal
+
+
+async def dependency(world, memory, *, source=None):
+    """A proposal to archive a memory."""
+    said = e.DependencyStaged(
+        memory_id=memory, related_id=uuid4(), seen={memory: 1}, source=source or uuid4(), ended="superseded"
+    )
+    return await staged(world, said)
+
+
+async def edge(world, newer, older, kind="supersedes"):
+    """A proposal of an edge between two memories."""
+    said = e.EdgeStaged(
+        memory_id=newer,
+        related_id=older,
+        seen={newer: 1, older: 1},
+        source=uuid4(),
+        edge=kind,
+        similarity=0.95,
+        embedding_model="m/1",
+        floor=0.92,
+    )
+    return await staged(world, said)
+
+
+async def with_views(world, work):
+    """The read models are brought up beside, since decisions and undos wait for them."""
+
+    async def views() -> None:
+        while True:
+            await world.catch_up()
+            await asyncio.sleep(0.01)
+
+    beside = asyncio.create_task(views())
+    try:
+        return await work
+    finally:
+        beside.cancel()
+
+
+async def decided(world, proposal, verdict="accept"):
+    return await with_views(world, getattr(world.reviewing, verdict)(world.caller, {"proposal_id": proposal}))
