@@ -6,7 +6,7 @@ import typer
 from rich.text import Text
 
 from . import options as o
-from .output import moment
+from .output import moment, one_line
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def contradictions(
 def _says(one: "ContradictionView") -> str:
     said = [f"flagged {moment(one.flagged_at)}"]
     if one.owner is not None:
-        said.append(one.owner)
+        said.append(one_line(one.owner))
     if one.due_at is not None and one.status == "open":
         said.append(f"{'overdue since' if one.overdue else 'due'} {moment(one.due_at)}")
     if one.outcome == "one":
