@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
         consolidate,
         "lethelog consolidate --wait",
         "lethelog consolidate --json",
-        "lethelog proposals --kind consolidation",
+        "lethelog proposals list --kind consolidation",
         panel="Forget",
     )
 

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
         contradictions,
         "lethelog contradictions",
         "lethelog contradictions --overdue --owner person:ada",
-        f"lethelog accept {o.ID} --holds {o.ID}   # the review of one",
+        f"lethelog proposals accept {o.ID} --holds {o.ID}   # the review of one",
         panel="Forget",
     )
 
