@@ -72,11 +72,15 @@ def evolve_erasure(
 
 
 def _performed(state: Erasure, event: e.ErasurePerformed, recorded_at: datetime) -> Erasure:
+    memories, names = (*state.memories, *event.memories), (*state.names, *event.names)
+    if event.final:
+        # Only here, for all portions of it: what is done again names the same again.
+        memories, names = tuple(dict.fromkeys(memories)), tuple(dict.fromkeys(names))
     return replace(
         state,
         phase="performed",
-        memories=tuple(dict.fromkeys((*state.memories, *event.memories))),
-        names=tuple(dict.fromkeys((*state.names, *event.names))),
+        memories=memories,
+        names=names,
         performed=event if event.final else state.performed,
         performed_at=recorded_at,
         times_performed=state.times_performed + event.final,

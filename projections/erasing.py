@@ -4,9 +4,10 @@ Every copy: the one that is read, one that is being filled, one that was retired
 to compare, and replays. Rows stay where a rebuild would make them again, without what was sealed in their events.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from .scratch import COMPARING, REPLAYING
 NEIGHBOURS = ("candidate_neighbours", "candidate_groups", "candidate_marks")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gone:
     """Whose texts go."""
 
@@ -33,8 +34,9 @@ class Gone:
         """SQL condition on rows that are about these; ``about`` is that of a `ClearText`."""
         return "tenant = %(tenant)s" if self.everything else f"tenant = %(tenant)s and ({about})"
 
-    @property
-    def values(self) -> dict[str, Any]:
+    @cached_property
+    def values(self) -> Mapping[str, Any]:
+        """What `where` names. Made once: every copy is asked twice, and there may be a hundred thousand."""
         return {
             "tenant": self.tenant,
             "memories": list(self.memories),

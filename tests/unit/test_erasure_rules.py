@@ -13,6 +13,7 @@ from lethelog.domain import erasure as rules
 from lethelog.domain import events as e
 from lethelog.domain.erasure import Erasure, evolve_erasure
 from lethelog.domain.errors import Conflict, InvalidInput
+from lethelog.projections.erasing import Gone
 
 ONE, MEMORY, OTHER, NAME = (UUID(int=n) for n in range(1, 5))
 T0 = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -71,6 +72,39 @@ def test_portions_of_one_commit_add_up_and_the_last_one_counts():
     state = given_events(REQUESTED, first, last)
     assert (state.memories, state.names) == ((MEMORY, OTHER), (NAME,))
     assert (state.performed, state.times_performed) == (last, 1)
+
+
+def test_what_is_counted_of_an_erasure_of_many_portions_grows_with_its_memories_and_not_faster(monkeypatch):
+    hashed, hash_of = 0, UUID.__hash__
+
+    def counted(one: UUID) -> int:
+        nonlocal hashed
+        hashed += 1
+        return hash_of(one)
+
+    ids = [UUID(int=n) for n in range(2_000)]
+    portions = [
+        e.ErasurePerformed(memories=tuple(ids[start : start + 20]), because="request", final=start == 1_980)
+        for start in range(0, 2_000, 20)
+    ]
+    monkeypatch.setattr(UUID, "__hash__", counted)
+    state = given_events(REQUESTED, *portions)
+    assert state.memories == tuple(ids)
+    assert hashed <= 2 * len(ids)
+
+
+def test_the_ids_of_what_goes_are_written_out_once_however_many_places_are_looked_at(monkeypatch):
+    gone = Gone(ONE, [UUID(int=n) for n in range(50)])
+    written, text_of = 0, UUID.__str__
+
+    def counted(one: UUID) -> str:
+        nonlocal written
+        written += 1
+        return text_of(one)
+
+    monkeypatch.setattr(UUID, "__str__", counted)
+    assert [gone.values["texts"][-1] for _place in range(20)] == [text_of(UUID(int=49))] * 20
+    assert written == 50
 
 
 def test_one_that_is_done_again_is_looked_at_again_and_what_remained_is_forgotten():
