@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from ...domain.commitment import EXPIRY_GRACE
 from ...domain.errors import NotFound
 from ...domain.webhook import FAMILIES
+from ...projections import links
 from ...projections.rebuild import drop_retired
 from ...projections.runner import ProjectionRunner
 from ...streams.acknowledgments import QUEUE
@@ -67,6 +68,8 @@ RETIRED_SECONDS = 20.0
 """How often retired generations of read models are looked for."""
 ERASURE_SECONDS = 10.0
 """How often erasures are looked for that are not verified yet."""
+LINK_SECONDS = 10.0
+"""How often the links of memories are brought up, so that no erasure has to read a long log first."""
 SWEEP_SECONDS = 900.0
 """How often commitments are looked for that are long overdue (behaviour.md 1.14.6)."""
 CONSOLIDATION_SECONDS = 60.0
@@ -113,6 +116,7 @@ class Workers:
             self._spawn(_repeat(RETIRED_SECONDS, self._drop_retired), "retired")
         if self._engine.erasure is not None and "erasures" in self._roles:
             self._spawn(_repeat(ERASURE_SECONDS, self._carry_on_erasures), "erasures")
+            self._spawn(_repeat_after(LINK_SECONDS, self._keep_links), "links")
         if "webhooks" in self._roles:
             # The HTTP client takes a while to load, and only this role needs it.
             from ..webhooks.worker import WebhookWorker
@@ -192,6 +196,9 @@ class Workers:
 
     async def _carry_on_erasures(self) -> None:
         await Erasures(self._engine).carry_on_open()
+
+    async def _keep_links(self) -> None:
+        await links.catch_up(self._engine.database, await self._engine.log.head())
 
     async def _request_due(self) -> None:
         assert self._settings is not None

@@ -6,8 +6,11 @@ import pytest
 from lethelog.domain.judging import NoVerdict
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.forgetting.requesting import Passes
+from lethelog.handlers.operating import workers as operating
+from lethelog.handlers.operating.workers import Workers
 from lethelog.projections import links
 
+from .broker_fixtures import eventually
 from .passes import ToldJudge, finish, old, pass_settings, sure, working
 from .test_erasure import erase
 
@@ -40,8 +43,10 @@ async def test_the_certificate_names_a_judge_elsewhere_also_one_that_gave_no_usa
     assert (await erase(world, Erasures(world.engine), memory_id=never_judged)).providers == ()
 
 
-async def test_an_erasure_reads_what_is_new_in_the_log_and_not_all_of_it(world, erasures, monkeypatch):
-    read: list[int] = []
+@pytest.fixture
+def read(monkeypatch) -> list[object]:
+    """Grows by the rows of the log that are read to tell the links, in pages of seven."""
+    read: list[object] = []
     unwatched = links.read_rows
 
     async def watched(*arguments, **keywords) -> Sequence[tuple]:
@@ -51,6 +56,10 @@ async def test_an_erasure_reads_what_is_new_in_the_log_and_not_all_of_it(world, 
 
     monkeypatch.setattr(links, "read_rows", watched)
     monkeypatch.setattr(links, "PAGE", 7)
+    return read
+
+
+async def test_an_erasure_reads_what_is_new_in_the_log_and_not_all_of_it(world, erasures, read):
     first = await world.remember("one", user_id="ada")
     for n in range(20):
         await world.remember(f"note {n}")
@@ -72,3 +81,29 @@ async def test_the_name_of_a_session_goes_with_its_last_memory_where_they_went_o
         known = await world.engine.directory.find(world.caller.tenant, "session", "standup")
         named.append(known is not None)
     assert named == [True, False]
+
+
+async def test_a_worker_tells_the_links_so_that_not_even_the_first_erasure_reads_all_of_the_log(
+    world, erasures, read, monkeypatch
+):
+    source = await world.remember("one", user_id="ada")
+    await world.remember("two", derived_from=[source])
+    for n in range(20):
+        await world.remember(f"note {n}")
+    head = await world.engine.log.head()
+
+    async def told() -> bool:
+        async with world.engine.database.connection() as connection:
+            return await links.read_position(connection) == head
+
+    monkeypatch.setattr(operating, "LINK_SECONDS", 0.01)
+    workers = Workers(world.engine, roles=("erasures",))
+    await workers.open()
+    try:
+        await eventually(told, "the links are told up to the head")
+    finally:
+        await workers.close()
+    assert len(read) > 20
+    read.clear()
+    preview = await erasures.preview(world.caller, {"subject": "ada", "derived": "cascade"})
+    assert (preview.memories, read) == (2, [])
