@@ -24,7 +24,7 @@ demo: env  ## The main job on embedded servers, on the shipped sample
 test: env  ## All tests, on real servers of their own, as many at a time as there are cores (ARGS="-n 0": one)
 	$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
-check: env  ## Formatting, lint, types, layers, schema drift
+check: env  ## Formatting, lint, types, layers
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/lint-imports
