@@ -200,13 +200,21 @@ class OtherJudge:
         envelope: Envelope,
         budget: UUID,
     ) -> None:
-        """Put the answers and the charge on record, in one unit."""
+        """Put the answers and the charge on record, in one unit.
+
+        What was erased while the judge was asked is left out: nothing more is written about that.
+        """
         verdicts: list[NewEvent] = []
+        shown = {memory for item in request.items for memory in one.state.item(item.ref).seen}
+        there = (await self._engine.vault.data_keys(self._caller.tenant, shown)).known
         for item in request.items:
             self.answers.asked += 1
             answer = result.answers.get(item.ref, NoVerdict("answer_missing"))
             if isinstance(answer, NoVerdict):
                 self.answers.unanswered[answer.reason] += 1
+                continue
+            if not there.issuperset(one.state.item(item.ref).seen):
+                self.answers.unanswered["erased"] += 1
                 continue
             event = WhatIfVerdictRecorded(
                 whatif=self._whatif,

@@ -5,10 +5,12 @@ from datetime import timedelta
 
 import pytest
 from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput, Misconfigured
+from lethelog.domain.events import TenantBudgetSettled
 from lethelog.domain.judging import NoVerdict
 from lethelog.domain.thresholds import no_thresholds
 from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.erasure.erasures import Erasures
+from lethelog.handlers.tenancy.tenants import budget_stream
 from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.handlers.whatif.whatif import WhatIf
 
@@ -176,6 +178,30 @@ async def test_memories_that_somebody_changed_or_that_were_erased_are_skipped_an
     )
     assert other.judged == {world.memories[2]}
     assert found.asking.unanswered == {"changed_meanwhile": 1, "erased": 1}
+
+
+async def test_what_is_erased_while_the_judge_is_asked_is_left_out_and_the_call_is_charged(judged):
+    world, erasures = judged, Erasures(judged.engine)
+
+    class Meanwhile(Priced):
+        async def decide(self, request):
+            answer = await super().decide(request)
+            if request.items[0].memory.content == "Deploys go to Fly.io":
+                preview = await erasures.preview(world.caller, {"memory_id": world.memories[0]})
+                await erasures.erase(world.caller, {"erasure_id": preview.id, "reason": "asked_for"})
+            return answer
+
+    other = Meanwhile(by_word(CHANCES), identity="told:2")
+    found = await WhatIf(world.engine, lambda _: (other, no_thresholds("told:2"))).replay(
+        world.caller, {"judge": "told"}
+    )
+    assert (found.asking.calls, found.asking.answered, found.asking.unanswered) == (3, 2, {"erased": 1})
+    assert found.asking.cost_usd == pytest.approx(0.06)
+    day = await world.engine.log.read_stream(
+        world.caller.tenant, budget_stream(world.caller.tenant, (await world.engine.log.now()).date())
+    )
+    charged = [one.event for one in day if isinstance(one.event, TenantBudgetSettled)]
+    assert len([one for one in charged if one.operation == "memory.forget.whatif"]) == 3
 
 
 async def test_a_judge_that_was_shown_a_memory_is_named_when_it_is_erased(judged):
