@@ -62,7 +62,10 @@ class Exports:
 
     async def all(self, tenant: UUID) -> list[Export]:
         """Every export of a tenant, oldest first. For an erasure, which names those that it cannot reach."""
-        archives = await self._engine.log.claim_holders(tenant, WRITTEN, b"", _PAGE)
+        archives = page = await self._engine.log.claim_holders(tenant, WRITTEN, b"", _PAGE)
+        while len(page) == _PAGE:
+            page = await self._engine.log.claim_holders(tenant, WRITTEN, page[-1].bytes, _PAGE)
+            archives = [*archives, *page]
         streams = await self._engine.log.read_streams(tenant, archives)
         found: list[Export] = []
         for archive, events in streams.items():

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from lethelog.domain.errors import AccessDenied, Erased, InvalidInput, QuotaExceeded, Unavailable
 from lethelog.domain.fields import IMPORT_CONTENT_LIMIT
-from lethelog.handlers.archive import importing
+from lethelog.handlers.archive import importing, records
 from lethelog.handlers.archive.planning import Planner
 from lethelog.handlers.archive.records import Exports
 from lethelog.handlers.erasure.erasures import Erasures
@@ -376,6 +376,16 @@ async def test_exports_are_on_record_so_that_an_erasure_can_name_them(world, tmp
     assert exports[1].digest == sha256 and exports[0].actor == world.caller.actor
     stored = await world.engine.log.read_stream(world.caller.tenant, exports[1].archive)
     assert "ada" not in json.dumps([one.event.model_dump(mode="json") for one in stored]), "opaque ids only"
+
+
+@pytest.mark.parametrize("written", [4, 5])
+async def test_an_erasure_is_told_of_every_export_however_many_there_are(world, tmp_path, monkeypatch, written):
+    monkeypatch.setattr(records, "_PAGE", 2)
+    await world.remember("Likes tea")
+    for number in range(written):
+        await export(world, tmp_path / f"{number}.jsonl")
+    digests = [hashlib.sha256((tmp_path / f"{n}.jsonl").read_bytes()).hexdigest() for n in range(written)]
+    assert [one.digest for one in await Exports(world.engine).all(world.caller.tenant)] == digests
 
 
 async def test_an_export_that_fails_leaves_no_file(world, tmp_path, monkeypatch):
