@@ -145,6 +145,11 @@ OUT_OF_REACH: tuple[OutOfReach, ...] = (
         "nothing: without its key it cannot be read",
     ),
     OutOfReach(
+        "receivers of webhooks",
+        "they were sent ids, kinds, times and counts, and no text; they keep that as they like",
+        "`lethelog webhook list` names them, as long as their tenant is there; ask them",
+    ),
+    OutOfReach(
         "providers",
         "judges and embedders elsewhere received text",
         "the certificate names who, for what, and when first and last, as far as the log and the read models "

@@ -38,6 +38,7 @@ from ..claims import TextClaims
 from ..engine import Engine
 from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
 from ..forgetting.open_proposals import release_slot
+from ..webhooks import deliveries
 from .certificates import statement
 from .ledger_check import find_back
 from .means import ErasureMeans
@@ -304,6 +305,8 @@ class Saga:
     ) -> int:
         """Clear copies, keys and names; returns the new epoch."""
         await erase_clear_texts(connection, self._engine.projections, gone)
+        if entry.everything:
+            await deliveries.delete_all(connection, entry.tenant)
         await self._checkpoint("after the clear copies")
         # They have no keys and hold no claims, so of them only what was commanded goes.
         decided = await find_decided(connection, gone.tenant, gone.memories)

@@ -137,6 +137,15 @@ def _view(row: Sequence[Any]) -> DeliveryView:
     )
 
 
+async def delete_all(connection: Connection, tenant: UUID) -> None:
+    """Delete the deliveries of a tenant that is erased, and how its webhooks did.
+
+    What a worker had in hand at that moment may still be written; `Queue.clear` takes that out.
+    """
+    for table in ("webhook_deliveries", "webhook_health"):
+        await connection.execute(f"delete from lethelog.{table} where tenant = %s", (tenant,))
+
+
 class Queue:
     """The worker's side: what is due in all tenants, one delivery at a time."""
 
@@ -212,7 +221,8 @@ class Queue:
             return cursor.rowcount
 
     async def clear(self, before: datetime) -> int:
-        """Delete what was finished before a moment, and all of tenants that were erased; a bounded number of rows.
+        """Delete what was finished before a moment, and what was written of tenants after they were erased; a
+        bounded number of rows.
 
         The health of a webhook goes when it is removed and nothing of it is left.
         """

@@ -16,6 +16,7 @@ import pytest
 from lethelog.domain.errors import Conflict, InvalidInput, NotFound, WrongKind
 from lethelog.domain.events import Event, PassFailed, ProposalRejected, ProposalStaged, WebhookDisabled
 from lethelog.handlers.access.caller import Caller
+from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.operating.event_log import EventLog
 from lethelog.handlers.operating.workers import Workers
 from lethelog.handlers.webhooks import worker as worker_module
@@ -575,6 +576,35 @@ async def erase_tenant(telling: Telling) -> None:
             "select * from lethelog.erase(%s, %s, '{}', '{}', true, '{}', '{}')", (uuid4(), telling.caller.tenant)
         )
     telling.engine.vault.forget()
+
+
+async def test_with_a_tenant_its_deliveries_are_erased_at_once_and_nobody_elses(telling):
+    """In the erasing transaction: no worker runs here."""
+    async with receiving(statuses=[500]) as receiver:
+        kept, _ = await telling.add(receiver.url)
+        await telling.happen()
+        own, telling.caller = telling.caller, await telling.world.another_caller()
+        await telling.add(receiver.url, names=["pass.failed"])
+        await telling.worker.handle(await telling.append(PassFailed(reason="x")))
+        await telling.worker.send_due()
+        assert len(receiver.received) == 2
+        both = {own.tenant, telling.caller.tenant}
+        tables = ("webhook_deliveries", "webhook_health")
+        assert [await tenants_in(telling, table) for table in tables] == [both, both]
+        erasures = Erasures(telling.engine)
+        preview = await erasures.preview(telling.caller, {"tenant": True})
+        done = await erasures.erase(telling.caller, {"erasure_id": preview.id, "reason": "asked_for"})
+        assert done.verified
+        assert [await tenants_in(telling, table) for table in tables] == [{own.tenant}, {own.tenant}]
+        telling.caller = own
+        [delivery] = await telling.deliveries(kept)
+        assert delivery.status == "pending"
+
+
+async def tenants_in(telling: Telling, table: str) -> set[UUID]:
+    async with telling.engine.database.connection() as connection:
+        rows = await (await connection.execute(f"select tenant from lethelog.{table}")).fetchall()
+    return {tenant for (tenant,) in rows}
 
 
 async def test_doctor_tells_of_webhooks_that_fail_and_of_messages_that_nobody_sends(telling):
