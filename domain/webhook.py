@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from . import events as e
@@ -14,6 +15,15 @@ the broker, since an event per memory is too much for a request each."""
 DEFAULT_NAMES = ("proposal.*",)
 QUIET = frozenset({"proposal.dismissed"})
 """Names that their family does not stand for: a verdict that leads to no proposal is no news unless asked for."""
+MOST_EARLIER = 4
+"""How many secrets sign beside the newest at most, so that headers stay short."""
+
+
+class EarlierSecret(NamedTuple):
+    """A secret that was replaced, and until when it signs all the same."""
+
+    secret: str
+    until: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +36,8 @@ class Webhook:
     url: str
     secret: str
     registered_at: datetime
-    previous_secret: str | None = None
-    previous_until: datetime | None = None
+    earlier: tuple[EarlierSecret, ...] = ()
+    """Newest first."""
     disabled: e.WebhookDisabled | None = None
     disabled_at: datetime | None = None
     removed: bool = False
@@ -44,10 +54,12 @@ class Webhook:
         return name not in QUIET and f"{name.partition('.')[0]}.*" in self.names
 
     def secrets(self, now: datetime) -> tuple[str, ...]:
-        """What signs at a moment: the newest, and for a while the one before."""
-        if self.previous_secret is None or self.previous_until is None or self.previous_until <= now:
-            return (self.secret,)
-        return (self.secret, self.previous_secret)
+        """What signs at a moment: the newest, and for a while those before."""
+        return (self.secret, *(one.secret for one in self.earlier if one.until > now))
+
+    def signs_twice_until(self, now: datetime) -> datetime | None:
+        """Until when more than the newest secret signs; None where that is over."""
+        return max((one.until for one in self.earlier if one.until > now), default=None)
 
 
 def evolve_webhook(
@@ -63,12 +75,7 @@ def evolve_webhook(
         case e.WebhookChanged():
             return replace(state, names=event.names or state.names, url=event.url or state.url)
         case e.WebhookSecretRotated():
-            return replace(
-                state,
-                secret=event.secret,
-                previous_secret=state.secret,
-                previous_until=event.previous_until,
-            )
+            return replace(state, secret=event.secret, earlier=_replaced(state, event.previous_until))
         case e.WebhookDisabled():
             return replace(state, disabled=event, disabled_at=recorded_at)
         case e.WebhookEnabled():
@@ -77,6 +84,15 @@ def evolve_webhook(
             return replace(state, removed=True)
         case _:
             return state
+
+
+def _replaced(state: Webhook, until: datetime) -> tuple[EarlierSecret, ...]:
+    """The secrets before, none of which signs longer than the one that is replaced now.
+
+    A rotation whose answer was lost is tried again: the secret that receivers know goes on signing meanwhile.
+    """
+    before = (EarlierSecret(one.secret, min(one.until, until)) for one in state.earlier)
+    return (EarlierSecret(state.secret, until), *before)[:MOST_EARLIER]
 
 
 def sendable_names() -> tuple[str, ...]:
@@ -101,7 +117,7 @@ def decide_change(state: Webhook, names: tuple[str, ...] | None, url: str | None
 
 
 def decide_rotate(state: Webhook, now: datetime, *, secret: str, overlap: timedelta) -> list[e.Event]:
-    """Another secret; the present one signs beside it for as long as ``overlap``."""
+    """Another secret; those before sign beside it for as long as ``overlap`` at most."""
     _refuse_removed(state)
     return [e.WebhookSecretRotated(secret=secret, previous_until=now + overlap)]
 

@@ -34,7 +34,7 @@ class WebhookChanged(Event):
 
 
 class WebhookSecretRotated(Event):
-    """Another secret signs; the one before signs beside it until then."""
+    """Another secret signs; those before sign beside it until then at most."""
 
     NAME = "webhook.secret_rotated"
 

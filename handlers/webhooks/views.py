@@ -33,7 +33,7 @@ class WebhookView(View):
     pending: int = 0
     """Deliveries that wait for their next attempt."""
     signs_twice_until: datetime | None = None
-    """Until when the secret before the last rotation signs too."""
+    """Until when a secret before the newest one signs too."""
 
 
 class RegisteredWebhook(View):

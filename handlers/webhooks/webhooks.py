@@ -159,7 +159,7 @@ class Webhooks:
         return await self.show(caller, {"webhook_id": webhook})
 
     async def rotate(self, caller: Caller, arguments: Mapping[str, Any]) -> RegisteredWebhook:
-        """Another secret, told this once; for a while both sign, so that receivers need no pause."""
+        """Another secret, told this once; for a while those before sign too, so that receivers need no pause."""
         caller.require("tenant:admin")
         command = parse(RotateSecret, arguments)
         secret = new_secret()
@@ -276,7 +276,7 @@ class Webhooks:
         return tuple([await self._view(tenant, one, found_healths.get(one.state.id, _NEVER)) for one in found])
 
     async def _view(self, tenant: UUID, found: Found, health: Health) -> WebhookView:
-        state, now = found.state, self._engine.clock()
+        state = found.state
         return WebhookView(
             id=state.id,
             url=await self._registry.url_or_none(tenant, state),
@@ -292,7 +292,7 @@ class Webhooks:
             delivered=health.delivered,
             failed_attempts=health.failed_attempts,
             pending=health.pending,
-            signs_twice_until=state.previous_until if len(state.secrets(now)) > 1 else None,
+            signs_twice_until=state.signs_twice_until(self._engine.clock()),
         )
 
 
