@@ -22,7 +22,7 @@ from ...domain import erasure as rules
 from ...domain import events as e
 from ...domain.erasure import Erasure
 from ...domain.errors import Conflict, Misconfigured, NotFound, Unavailable, WrongKind
-from ...domain.proposal import decide_withdraw, evolve_proposal
+from ...domain.proposal import decide_withdraw
 from ...projections.erasing import Gone, erase_clear_texts, find_sent_elsewhere
 from ...projections.links import catch_up, catch_up_within
 from ...streams.database import Connection
@@ -38,6 +38,7 @@ from ..claims import TextClaims
 from ..engine import Engine
 from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
 from ..forgetting.open_proposals import release_slot
+from ..reviewing.loading import load_open
 from ..webhooks import deliveries
 from .certificates import statement
 from .ledger_check import find_back
@@ -395,28 +396,29 @@ class Saga:
         return Envelope(CARRIER, cause=cause, correlation=cause, policy=policy)
 
     async def _withdraw_proposals(self, tenant: UUID, state: Erasure) -> None:
-        """Take open proposals about erased memories back. One that is decided meanwhile is none any more."""
-        about = {memory.bytes for memory in state.memories}
+        """Take back open proposals that rest on erased memories. One decided meanwhile is none any more."""
+        erased = set(state.memories)
         async with self._engine.database.connection() as connection:
             cursor = await connection.execute(
-                "select digest, holder from lethelog.claims where tenant = %s and kind = %s",
-                (tenant, OPEN_PROPOSAL),
+                "select holder from lethelog.claims where tenant = %s and kind = %s", (tenant, OPEN_PROPOSAL)
             )
-            waiting = [holder for key, holder in await cursor.fetchall() if bytes(key[:16]) in about]
-        for proposal in waiting:
-            recorded = await self._engine.log.read_stream(tenant, proposal)
-            found = fold_stream(recorded, evolve_proposal)
-            if found is None or not (events := decide_withdraw(found, "erased", state.id)):
-                continue
-            await self._engine.log.append(
-                Unit(
-                    tenant=tenant,
-                    subject=proposal,
-                    events=[NewEvent(proposal, found.version + n, event) for n, event in enumerate(events, 1)],
-                    envelope=await self._envelope(tenant, state.id),
-                    claims=release_slot(found),
+            waiting = [holder for (holder,) in await cursor.fetchall()]
+        for start in range(0, len(waiting), _PAGE):
+            for proposal in await load_open(self._engine.log, tenant, waiting[start : start + _PAGE]):
+                if erased.isdisjoint(proposal.subjects):
+                    continue
+                events = decide_withdraw(proposal, "erased", state.id)
+                await self._engine.log.append(
+                    Unit(
+                        tenant=tenant,
+                        subject=proposal.id,
+                        events=[
+                            NewEvent(proposal.id, proposal.version + n, event) for n, event in enumerate(events, 1)
+                        ],
+                        envelope=await self._envelope(tenant, state.id),
+                        claims=release_slot(proposal),
+                    )
                 )
-            )
 
     async def _look(self, tenant: UUID, state: Erasure, recorded: Sequence[RecordedEvent]) -> None:
         """Look into every place; verified where nothing is found, incomplete where something is."""

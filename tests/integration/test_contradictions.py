@@ -9,6 +9,7 @@ from lethelog.domain import events as e
 from lethelog.domain.contradiction import contradiction_id
 from lethelog.domain.errors import Conflict, InvalidInput, StaleProposal
 from lethelog.handlers.contradictions.listing import ContradictionListing
+from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.forgetting.open_proposals import take_slot
 from lethelog.handlers.forgetting.pass_log import WORKER
 from lethelog.handlers.undoing.undoing import Undoing
@@ -222,7 +223,7 @@ async def test_a_write_refused_because_its_text_was_refuted_flags_both_memories(
     assert (found.outcome, found.holds, found.replaces) == ("one", standing, refuted)
 
 
-async def test_the_list_pages_through_all_and_leaves_out_what_was_erased(world):
+async def test_the_list_pages_through_all_of_its_tenant(world):
     pairs = []
     for number in range(3):
         older = await world.remember(f"The office {number} is in Berlin")
@@ -240,6 +241,20 @@ async def test_the_list_pages_through_all_and_leaves_out_what_was_erased(world):
     [found] = await listed(world, memory_id=pairs[1][1])
     assert (found.memory_id, found.related_id) == pairs[1]
     assert (await listing.page(await world.another_caller(), {})).total == 0
+
+
+@pytest.mark.parametrize("which", [0, 1])
+async def test_a_pair_of_which_one_was_erased_is_listed_no_more_and_its_review_is_taken_back(world, which: int):
+    older, newer, review = await flagged(world)
+    erasures = Erasures(world.engine)
+    preview = await erasures.preview(world.caller, {"memory_id": (older, newer)[which]})
+    done = await erasures.erase(world.caller, {"erasure_id": preview.id, "reason": "asked_for"})
+    assert done.verified
+    await world.catch_up()
+    page = await ContradictionListing(world.engine).page(world.caller, {})
+    assert (page.contradictions, page.total) == ((), 0)
+    shown = await world.reviewing.show(world.caller, {"proposal_id": review})
+    assert shown.proposal.status == "withdrawn"
 
 
 async def test_an_undone_decision_is_put_before_somebody_anew_and_undoing_that_decides_as_before(world):
