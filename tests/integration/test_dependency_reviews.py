@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from lethelog.handlers.dependencies import reviews
 from lethelog.handlers.dependencies.reviews import DependencyReviews
+from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.operating.workers import Workers
 
 
@@ -100,6 +101,38 @@ async def test_a_second_ended_source_is_asked_about_once_the_first_was_decided(w
     await world.reviewing.reject(world.caller, {"proposal_id": first.id})
     found = await swept(world)
     assert {one.related_id for one in found} == set(sources)
+
+
+async def erase(world, **what) -> None:
+    erasures = Erasures(world.engine)
+    preview = await erasures.preview(world.caller, what)
+    done = await erasures.erase(world.caller, {"erasure_id": preview.id, "reason": "asked_for"})
+    assert done.verified
+
+
+async def test_what_rests_on_an_erased_memory_is_asked_about_and_what_went_with_it_is_not(world):
+    source = await world.remember("The rent is 1")
+    dependent = await derived(world, source)
+    await erase(world, memory_id=source, derived="list")
+    [review] = await swept(world)
+    assert (review.memory_id, review.related_id, review.details) == (dependent, source, {"ended": "erased"})
+    other = await world.remember("The heating is 1")
+    await derived(world, other, text="So heating is 12 a year")
+    await erase(world, memory_id=other, derived="cascade")
+    assert await swept(world) == (review,)
+
+
+async def test_a_review_outlives_the_erasure_of_what_ended(world):
+    """Its memory is there still, and so is the question."""
+    source = await world.remember("The rent is 1")
+    dependent = await derived(world, source)
+    await ended(world, "refuted", source)
+    [review] = await swept(world)
+    await erase(world, memory_id=source, derived="list")
+    [still] = await swept(world)
+    assert (still.id, still.memory_id, still.status) == (review.id, dependent, "proposed")
+    await erase(world, memory_id=dependent)
+    assert [one.status for one in await swept(world)] == ["withdrawn"]
 
 
 async def test_the_worker_hears_of_it_from_the_broker(world, broker):
