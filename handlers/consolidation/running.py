@@ -103,6 +103,10 @@ class Consolidating:
         staged: Counter[str] = Counter()
         for pair in state.selected.pairs:
             assert state.requested.floor is not None
+            both = {pair.newer, pair.older}
+            if both - set((await self._engine.vault.data_keys(tenant, both)).known):
+                # Erased since it was chosen; nobody would ever take a proposal about it back.
+                continue
             said = e.EdgeStaged(
                 memory_id=pair.newer,
                 related_id=pair.older,

@@ -12,6 +12,7 @@ from lethelog.handlers.consolidation import passes, running
 from lethelog.handlers.consolidation.passes import Consolidations, load_consolidation, view_of
 from lethelog.handlers.consolidation.running import Consolidating
 from lethelog.handlers.consolidation.schedule import ConsolidationSchedule
+from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.operating.workers import Workers
 from lethelog.projections import near_pairs
 
@@ -270,6 +271,31 @@ async def test_a_pass_that_broke_off_goes_on_where_it_stopped_and_proposes_nothi
     assert state.completed is not None and state.completed.staged == {"extends": 1}
     assert await Consolidating(desk.engine).run(desk.caller.tenant, asked.id) == state
     assert len(await proposals(desk)) == 1
+
+
+@pytest.mark.parametrize("which", [0, 1])
+async def test_a_pass_that_broke_off_proposes_nothing_about_what_was_erased_meanwhile(desk, monkeypatch, which):
+    erased = (await pair(desk))[which]
+    kept = await pair(
+        desk, texts=("when the tape is full we write another one", "we write another one when the tape is full")
+    )
+    asked = await Consolidations(desk.engine).request(desk.caller)
+    await desk.catch_up()
+
+    async def gone(*_arguments):
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as broken, pytest.raises(asyncio.CancelledError):
+        broken.setattr(running, "stage", gone)
+        await Consolidating(desk.engine).run(desk.caller.tenant, asked.id)
+    erasures = Erasures(desk.engine)
+    preview = await erasures.preview(desk.caller, {"memory_id": erased})
+    done = await erasures.erase(desk.caller, {"erasure_id": preview.id, "reason": "asked_for"})
+    assert done.verified
+    state = await Consolidating(desk.engine).run(desk.caller.tenant, asked.id)
+    assert state.selected is not None and len(state.selected.pairs) == 2
+    assert state.completed is not None and state.completed.staged == {"extends": 1}
+    assert [(one.memory_id, one.related_id) for one in await proposals(desk)] == [kept]
 
 
 async def test_two_processes_at_one_pass_have_one_effect(desk):
