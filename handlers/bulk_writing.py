@@ -1,0 +1,80 @@
+"""Many writes in one call: each by the ordinary rules and with its own result; none holds up another."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from ..domain.errors import InvalidInput, LethelogError
+from .operating.views import View, Written
+
+MOST = 100
+"""Writes of one call."""
+AT_ONCE = 16
+"""So many are under way together, and share commits."""
+
+
+class WrittenItem(View):
+    """What became of one write."""
+
+    status: Literal["written", "deduplicated", "unchanged", "refused"]
+    memory_id: UUID | None = None
+    version: int | None = None
+    position: int | None = None
+    error: dict[str, Any] | None = None
+    """Code, message and field, where it was refused."""
+
+
+class ManyWritten(View):
+    """The results in the order of what was given."""
+
+    items: tuple[WrittenItem, ...]
+    counts: dict[str, int]
+    position: int
+
+
+async def write_many(writes: Iterable[Callable[[], Awaitable[Written]]], position: int) -> ManyWritten:
+    """Do all, and tell of each; ``position`` is where reads waited for before."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def one(write: Callable[[], Awaitable[Written]]) -> WrittenItem:
+        async with gate:
+            try:
+                return _written(await write())
+            except LethelogError as error:
+                return WrittenItem(status="refused", error=error.as_dict())
+
+    items = tuple(await asyncio.gather(*(one(write) for write in writes)))
+    counts: dict[str, int] = {}
+    for item in items:
+        counts[item.status] = counts.get(item.status, 0) + 1
+    reached = max((item.position for item in items if item.position is not None), default=0)
+    return ManyWritten(items=items, counts=counts, position=max(position, reached))
+
+
+def checked_items(field: str, items: object) -> "list[Any]":
+    """The list that was given. Raises `InvalidInput` for none, an empty one and one that is too long."""
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Sequence):
+        raise InvalidInput(field, "must be a list")
+    found = list(cast("Sequence[Any]", items))
+    if not 1 <= len(found) <= MOST:
+        raise InvalidInput(field, f"holds {len(found)} items; 1 to {MOST} are taken at a time")
+    return found
+
+
+def item_key(key: str | None, number: int) -> str | None:
+    """The key of one write among many: the same call again gives the same results."""
+    return None if key is None else f"{key}#{number}"
+
+
+def _written(written: Written) -> WrittenItem:
+    if written.deduplicated:
+        status: Literal["written", "deduplicated", "unchanged"] = "deduplicated"
+    else:
+        status = "written" if written.changed else "unchanged"
+    return WrittenItem(
+        status=status,
+        memory_id=written.memory.id,
+        version=written.memory.version,
+        position=written.position,
+    )

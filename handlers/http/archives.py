@@ -1,0 +1,113 @@
+"""Archives over the wire: written to a file of this machine and sent, or received into one and read."""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from fastapi import Request, Response
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse
+
+from ...domain.errors import InvalidInput, NotFound
+from ...domain.fields import Input, MemoryType, Name, Scope, parse
+from ..archive.foreign import ForeignFormat, ForeignResult
+from ..archive.importing import ImportResult
+from . import wire
+from .endpoint import JSON, bearer
+from .routes import Route
+from .serving import Serving
+
+_LINES = "application/x-ndjson"
+
+
+class ExportQuery(Input):
+    """Which memories, and whether with their texts."""
+
+    content: bool = True
+    memory_types: tuple[MemoryType, ...] = ()
+    scope: Scope | None = None
+    project: Name | None = None
+    user_id: Name | None = None
+    agent_id: Name | None = None
+    run_id: Name | None = None
+    session_id: Name | None = None
+    subject: Name | None = None
+
+
+class ImportQuery(Input):
+    """Whether to tell only what would come."""
+
+    dry_run: bool = False
+
+
+EXPORT = Route("export_archive", "GET", "/archive", ExportQuery, ImportResult)
+IMPORT = Route("import_archive", "POST", "/archive", ImportQuery, ImportResult)
+FOREIGN = Route("import_foreign", "POST", "/archive/{source}", ImportQuery, ForeignResult)
+
+
+class Archives:
+    """Sends and receives archives."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    async def export(self, request: Request) -> Response:
+        """The archive of the caller's tenant, or of what a filter keeps."""
+        memory = self._serving.memory(bearer(request))
+        chosen = wire.from_query(EXPORT, request.query_params.multi_items())
+        parse(ExportQuery, chosen)
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="lethelog-export-"))
+        try:
+            file = folder / "archive.jsonl"
+            await memory.export_archive(file, **chosen)
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            raise
+        gone = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
+        return FileResponse(file, media_type=_LINES, filename="lethelog-archive.jsonl", background=gone)
+
+    async def take_in(self, request: Request) -> Response:
+        """Read an archive in that is the body."""
+        memory = self._serving.memory(bearer(request))
+        # Before gigabytes are taken from somebody who may not.
+        (await memory.caller()).require("memory:import")
+        asked = parse(ImportQuery, wire.from_query(IMPORT, request.query_params.multi_items()))
+        with tempfile.TemporaryDirectory(prefix="lethelog-import-") as folder:
+            file = await _received(request, Path(folder) / "archive.jsonl")
+            result = await memory.import_archive(file, dry_run=asked.dry_run)
+        return Response(result.model_dump_json(), media_type=JSON)
+
+    async def take_over(self, request: Request) -> Response:
+        """Read in what another system wrote, which is the body."""
+        memory = self._serving.memory(bearer(request))
+        (await memory.caller()).require("memory:import")
+        source = request.path_params["source"]
+        if source not in get_args(ForeignFormat):
+            raise NotFound(f"no such format; there are: {', '.join(get_args(ForeignFormat))}")
+        asked = parse(ImportQuery, wire.from_query(FOREIGN, request.query_params.multi_items()))
+        with tempfile.TemporaryDirectory(prefix="lethelog-import-") as folder:
+            file = await _received(request, Path(folder) / "foreign.json")
+            result = await memory.import_foreign(cast(ForeignFormat, source), file, dry_run=asked.dry_run)
+        return Response(result.model_dump_json(), media_type=JSON)
+
+
+def descriptions() -> Mapping[str, Any]:
+    """What the document says of them."""
+    return {
+        "/archive": {"get": (EXPORT, _LINES), "post": (IMPORT, _LINES)},
+        "/archive/{source}": {"post": (FOREIGN, "application/octet-stream")},
+    }
+
+
+async def _received(request: Request, file: Path) -> Path:
+    size = 0
+    with file.open("wb") as out:
+        async for chunk in request.stream():
+            size += len(chunk)
+            await asyncio.to_thread(out.write, chunk)
+    if not size:
+        raise InvalidInput("body", "is empty", "Send the file itself as the body")
+    return file

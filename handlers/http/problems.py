@@ -1,0 +1,107 @@
+"""Errors as RFC 9457 problem documents: a stable ``code``, what was wrong, and which field."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from ...domain import errors as e
+
+MEDIA_TYPE = "application/problem+json"
+STATUS: Mapping[str, int] = {
+    "invalid_input": 422,
+    "wrong_kind": 422,
+    "key_reused": 422,
+    "not_found": 404,
+    "conflict": 409,
+    "invalid_transition": 409,
+    "stale_proposal": 409,
+    "erased": 410,
+    "access_denied": 403,
+    "invalid_credential": 401,
+    "budget_exceeded": 429,
+    "quota_exceeded": 429,
+    "unavailable": 503,
+    "not_caught_up": 503,
+    "event_parked": 503,
+    "misconfigured": 500,
+    "error": 500,
+}
+TITLES: Mapping[str, str] = {
+    "invalid_input": "A field breaks a rule",
+    "wrong_kind": "The id is of another kind",
+    "key_reused": "The key was used for another command",
+    "not_found": "No such thing for this caller",
+    "conflict": "It changed meanwhile, or is in a state that refuses this",
+    "invalid_transition": "Its status does not lead to that one",
+    "stale_proposal": "A memory moved on since the proposal saw it",
+    "erased": "It was erased",
+    "access_denied": "The credential lacks a permission",
+    "invalid_credential": "No valid credential",
+    "budget_exceeded": "The budget is used up",
+    "quota_exceeded": "The quota is used up",
+    "unavailable": "A server this needs does not answer",
+    "not_caught_up": "A read model is not there yet",
+    "event_parked": "A read model could not apply an event",
+    "misconfigured": "A setting does not fit",
+    "error": "It failed",
+    "rate_limited": "Too many requests",
+    "too_large": "The body is too large",
+    "unsupported_media_type": "The body is of another type than JSON",
+    "no_route": "Nothing stands at this address",
+    "precondition_failed": "The version is another one",
+}
+RETRY_SECONDS: Mapping[str, int] = {"unavailable": 1, "not_caught_up": 1, "quota_exceeded": 60, "event_parked": 30}
+_OWN = ("type", "title", "status", "detail", "code", "errors")
+
+
+def problem_of(error: e.LethelogError, *, in_body: bool) -> dict[str, Any]:
+    """The document of an error; ``in_body`` says whether its fields came in a JSON body or in the address."""
+    said = error.as_dict()
+    code = str(said.pop("code"))
+    document = described(code, STATUS.get(code, 500), str(said.pop("message")))
+    details = {name: value for name, value in said.items() if name not in _OWN}
+    field = details.get("field")
+    if isinstance(field, str):
+        where = {"pointer": pointer(field)} if in_body else {"parameter": field}
+        document["errors"] = [{**where, "detail": str(details.get("problem", document["detail"]))}]
+    return {**document, **details}
+
+
+def described(code: str, status: int, detail: str) -> dict[str, Any]:
+    """A document of a code."""
+    return {
+        "type": f"urn:lethelog:problem:{code}",
+        "title": TITLES.get(code, TITLES["error"]),
+        "status": status,
+        "detail": detail,
+        "code": code,
+    }
+
+
+def pointer(field: str) -> str:
+    """``facts.0.value`` as a JSON pointer."""
+    parts = (part.replace("~", "~0").replace("/", "~1") for part in field.split("."))
+    return "#/" + "/".join(parts)
+
+
+def error_of(document: Mapping[str, Any]) -> e.LethelogError:
+    """The error that a document tells of, as the Python door raises it."""
+    details = {name: value for name, value in document.items() if name not in _OWN}
+    detail, code = str(document.get("detail", "")), str(document.get("code", "error"))
+    if code == "invalid_input":
+        problem = str(details.get("problem", detail))
+        error: e.LethelogError = e.InvalidInput(str(details.get("field", "input")), problem)
+        error.message = detail
+        error.args = (detail,)
+        return error
+    kind = _kinds().get("conflict" if code == "precondition_failed" else code, e.LethelogError)
+    return kind(detail, **details)
+
+
+def _kinds() -> dict[str, type[e.LethelogError]]:
+    found: dict[str, type[e.LethelogError]] = {}
+    waiting = [e.LethelogError]
+    while waiting:
+        kind = waiting.pop()
+        found[kind.code] = kind
+        waiting += cast("list[type[e.LethelogError]]", kind.__subclasses__())
+    return found
