@@ -31,6 +31,7 @@ from .arguments import (
     WrittenFields,
 )
 from .briefing import Mode, Selector
+from .bulk_writing import ManyWritten
 from .commitments.doors import BlockingCommitmentDoor
 from .consolidation.doors import BlockingConsolidationDoor
 from .contradictions.doors import BlockingContradictionDoor
@@ -145,6 +146,21 @@ class BlockingMemory(
     def remember(self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]) -> Written:
         """See `AsyncMemory.remember`."""
         return self.run(self.asyncio.remember(content, key=key, **fields))
+
+    def remember_many(self, items: Sequence[Mapping[str, Any]], *, key: str | None = None) -> ManyWritten:
+        """See `AsyncMemory.remember_many`."""
+        return self.run(self.asyncio.remember_many(items, key=key))
+
+    def archive_many(
+        self,
+        memory_ids: Sequence[AnyId],
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        **written: Unpack[WrittenFields],
+    ) -> ManyWritten:
+        """See `AsyncMemory.archive_many`."""
+        return self.run(self.asyncio.archive_many(memory_ids, reason=reason, key=key, **written))
 
     def import_memory(self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]) -> Written:
         """See `AsyncMemory.import_memory`."""

@@ -6,8 +6,9 @@ Every write's position is remembered, and every read waits for it: you always re
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, cast
 
 from ..domain.errors import InvalidInput, NotCaughtUp
 from ..domain.fields import Input, Position, parse
@@ -39,6 +40,7 @@ from .arguments import (
     topic_of,
 )
 from .briefing import Briefing, Mode, Selector
+from .bulk_writing import ManyWritten, checked_items, item_key, write_many
 from .commitments.doors import AsyncCommitmentDoor
 from .consolidation.doors import AsyncConsolidationDoor
 from .contradictions.doors import AsyncContradictionDoor
@@ -167,6 +169,35 @@ class AsyncMemory(
         arguments: dict[str, Any] = {**fields, "content": content}
         arguments.setdefault("topic", topic_of(content))
         return self._noted(await self._commands.remember(await self.caller(), arguments, Retry(key)))
+
+    async def remember_many(self, items: Sequence[Mapping[str, Any]], *, key: str | None = None) -> ManyWritten:
+        """Write up to 100 memories, each with what `remember` takes and with its own result.
+
+        One that is refused holds up no other. ``key`` makes a retry of the whole call safe.
+        """
+        (await self.caller()).require("memory:write")
+        writes = [
+            partial(self._remember, given, item_key(key, number))
+            for number, given in enumerate(checked_items("items", items))
+        ]
+        return self._many(await write_many(writes, self.position))
+
+    async def archive_many(
+        self,
+        memory_ids: Sequence[AnyId],
+        *,
+        reason: str | None = None,
+        key: str | None = None,
+        **written: Unpack[WrittenFields],
+    ) -> ManyWritten:
+        """Put up to 100 memories away, each with its own result."""
+        (await self.caller()).require("memory:write")
+        ids = checked_items("memory_ids", memory_ids)
+        writes = [
+            partial(self.archive, one, reason=reason, key=item_key(key, number), **written)
+            for number, one in enumerate(ids)
+        ]
+        return self._many(await write_many(writes, self.position))
 
     async def import_memory(
         self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]
@@ -484,6 +515,17 @@ class AsyncMemory(
         asked = given.get("after")
         beyond = 0 if asked is None else parse(_Waiting, {"after": asked}).after
         return {**arguments, "after": max(self.position, beyond)}
+
+    async def _remember(self, given: object, key: str | None) -> Written:
+        if not isinstance(given, Mapping):
+            raise InvalidInput("items", "must be the fields of memories")
+        fields: dict[str, Any] = {**cast("Mapping[str, Any]", given)}
+        fields.setdefault("topic", topic_of(fields.get("content")))
+        return self._noted(await self._commands.remember(await self.caller(), fields, Retry(key)))
+
+    def _many(self, written: ManyWritten) -> ManyWritten:
+        self.position = max(self.position, written.position)
+        return written
 
     def _reached(self, position: int) -> int:
         self.position = max(self.position, position)

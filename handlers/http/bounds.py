@@ -1,4 +1,4 @@
-"""What keeps one client from taking the server from all others: bodies of a bounded size, requests at a bounded rate.
+"""What keeps one client from taking the server from others: bodies of bounded size, requests at a bounded rate.
 
 Both are ASGI layers in front of everything else, so that nothing is read or parsed of what is refused.
 """

@@ -1,7 +1,7 @@
 """Errors as RFC 9457 problem documents: a stable ``code``, what was wrong, and which field."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from ...domain import errors as e
 
@@ -103,5 +103,5 @@ def _kinds() -> dict[str, type[e.LethelogError]]:
     while waiting:
         kind = waiting.pop()
         found[kind.code] = kind
-        waiting += cast("list[type[e.LethelogError]]", kind.__subclasses__())
+        waiting += kind.__subclasses__()
     return found

@@ -33,9 +33,7 @@ def to_query(arguments: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The same, written."""
     pairs: list[tuple[str, str]] = []
     for name, value in arguments.items():
-        several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-        for one in cast("Sequence[Any]", value) if several else [value]:
-            pairs.append((name, _text(one)))
+        pairs += [(name, _text(one)) for one in _each(value)]
     return pairs
 
 
@@ -63,6 +61,12 @@ def to_body(arguments: Mapping[str, Any]) -> bytes:
         return json.dumps(dict(arguments), default=_text, ensure_ascii=True, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError):
         raise InvalidInput("input", "must hold plain JSON values, ids and instants") from None
+
+
+def _each(value: Any) -> "Sequence[Any]":
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return cast("Sequence[Any]", value)
+    return [value]
 
 
 def _kinds(schema: Mapping[str, Any]) -> set[str]:

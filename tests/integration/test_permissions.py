@@ -18,6 +18,8 @@ from .passes import ToldJudge, pass_settings
 ID = str(uuid4())
 NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "remember": ("memory:write", {"content": "c"}),
+    "remember_many": ("memory:write", {"items": [{"content": "c"}]}),
+    "archive_many": ("memory:write", {"memory_ids": [ID]}),
     "revise": ("memory:write", {"memory_id": ID, "content": "c"}),
     "move": ("memory:write", {"memory_id": ID, "scope": "work"}),
     "reaffirm": ("memory:write", {"memory_id": ID}),
