@@ -10,16 +10,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     __version__: str
     from .domain.errors import LethelogError as LethelogError
+    from .handlers.client.client import AsyncClient as AsyncClient
+    from .handlers.client.client import Client as Client
     from .ops.local import AsyncMemory as AsyncMemory
     from .ops.local import Memory as Memory
 
 _EXPORTS = {
+    "AsyncClient": ".handlers.client.client",
     "AsyncMemory": ".ops.local",
+    "Client": ".handlers.client.client",
     "LethelogError": ".domain.errors",
     "Memory": ".ops.local",
 }
 
-__all__ = ["AsyncMemory", "LethelogError", "Memory", "__version__"]
+__all__ = ["AsyncClient", "AsyncMemory", "Client", "LethelogError", "Memory", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

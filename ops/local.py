@@ -135,12 +135,18 @@ async def open_memory(
 
 async def open_credential(engine: Engine, settings: Settings) -> Caller | Credential:
     """Who this process works for: the bearer of a token, or the operator. Raises `InvalidCredential`."""
-    text, issuer = settings.credential(), settings.jwt()
+    text = settings.credential()
     if text is None:
         return await open_caller(engine, settings)
-    credentials = Credentials(engine, None if issuer is None else _verifier(engine, issuer))
+    credentials = open_credentials(engine, settings)
     await credentials.caller(text)
     return Credential(credentials, text)
+
+
+def open_credentials(engine: Engine, settings: Settings) -> Credentials:
+    """What checks tokens, and JWTs of the issuer that the settings name."""
+    issuer = settings.jwt()
+    return Credentials(engine, None if issuer is None else _verifier(engine, issuer))
 
 
 def _verifier(engine: Engine, issuer: JwtSettings) -> Verifier:

@@ -17,7 +17,7 @@ from ..archive.foreign import ForeignFormat, ForeignResult
 from ..archive.importing import ImportResult
 from . import wire
 from .endpoint import JSON, bearer
-from .routes import Route
+from .routes import ARCHIVE_HEADER, POSITION_HEADER, Route
 from .serving import Serving
 
 _LINES = "application/x-ndjson"
@@ -62,12 +62,16 @@ class Archives:
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="lethelog-export-"))
         try:
             file = folder / "archive.jsonl"
-            await memory.export_archive(file, **chosen)
+            written = await memory.export_archive(file, **chosen)
         except BaseException:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise
         gone = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
-        return FileResponse(file, media_type=_LINES, filename="lethelog-archive.jsonl", background=gone)
+        said = written.model_copy(update={"file": file.name}).model_dump_json()
+        headers = {ARCHIVE_HEADER: said, POSITION_HEADER: str(memory.position)}
+        return FileResponse(
+            file, media_type=_LINES, filename="lethelog-archive.jsonl", background=gone, headers=headers
+        )
 
     async def take_in(self, request: Request) -> Response:
         """Read an archive in that is the body."""

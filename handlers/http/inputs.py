@@ -60,6 +60,13 @@ class StartPass(Input):
     wait_seconds: float | None = Field(default=None, ge=0, le=60, allow_inf_nan=False)
 
 
+class WaitForPass(Input):
+    """Which pass, and how long to wait for its end."""
+
+    pass_id: Id
+    seconds: float = Field(ge=0, le=300, allow_inf_nan=False)
+
+
 class SetJudgment(Input):
     """Whether judging is allowed."""
 

@@ -85,6 +85,8 @@ from . import inputs as i
 PREFIX = "/api/v1"
 KEY_HEADER = "Idempotency-Key"
 POSITION_HEADER = "Lethelog-Position"
+ARCHIVE_HEADER = "Lethelog-Archive"
+"""What was written, as JSON, beside an archive that is sent."""
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -183,6 +185,7 @@ ROUTES: tuple[Route, ...] = (
     Route("resume_undo", "POST", "/undos/{undo_id}/resume", UndoQuery, UndoView),
     Route("run_pass", "POST", "/passes", i.StartPass, PassView, keyed=True),
     Route("show_pass", "GET", "/passes/{pass_id}", PassQuery, PassView),
+    Route("wait_for_pass", "GET", "/passes/{pass_id}/wait", i.WaitForPass, PassView),
     Route("consolidate", "POST", "/consolidations", i.StartPass, ConsolidationView, keyed=True),
     Route("consolidation", "GET", "/consolidations/{pass_id}", ConsolidationQuery, ConsolidationView),
     # sessions

@@ -19,7 +19,7 @@ from .endpoint import bearer
 from .health import Figures
 from .inputs import ReplayBody
 from .problems import problem_of
-from .routes import Route
+from .routes import POSITION_HEADER, Route
 from .serving import Serving
 from .settings import HttpSettings
 
@@ -52,10 +52,14 @@ class Streams:
         (await memory.caller()).require("stream:read")
         if self._open >= self._most:
             raise Unavailable(f"{self._most} streams are open already; close one, or try again later")
+        headers = {"Cache-Control": "no-store"}
+        if query.get("from_position") is None:
+            # Where "from now on" begins, so that a client that is cut off at once goes on there.
+            head = await self._serving.engine.log.head()
+            headers[POSITION_HEADER] = str(head)
+            query = {**query, "from_position": head + 1}
         coming = memory.tail(**query)
-        return EventSourceResponse(
-            self._counted(coming), ping=PING_SECONDS, headers={"Cache-Control": "no-store"}, sep="\n"
-        )
+        return EventSourceResponse(self._counted(coming), ping=PING_SECONDS, headers=headers, sep="\n")
 
     async def replay(self, request: Request) -> Response:
         """Memories as the log up to ``to`` makes them: JSON lines, and a last line that says that it is whole."""

@@ -74,6 +74,11 @@ def _kinds(schema: Mapping[str, Any]) -> set[str]:
 
 
 def _of_kind(text: str, kinds: set[str]) -> Any:
+    if "number" in kinds and "string" not in kinds:
+        try:
+            return float(text)
+        except ValueError:
+            return text
     if "integer" in kinds and "string" not in kinds and len(text) < 20:
         digits = text.removeprefix("-")
         if digits.isascii() and digits.isdigit():

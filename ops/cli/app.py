@@ -18,6 +18,7 @@ from . import (
     erasing,
     event_log,
     facts,
+    http_server,
     parked,
     passes,
     policies,
@@ -120,6 +121,7 @@ review.register(app)
 undoing.register(app)
 whatif.register(app)
 servers.register(app)
+http_server.register(app)
 views.register(app)
 replaying.register(app)
 archives.register(app)

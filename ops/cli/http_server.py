@@ -1,0 +1,171 @@
+"""serve: REST and the review page, on an address of one's own."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...domain.errors import InvalidInput, Misconfigured
+from .options import add
+from .output import safe
+from .session import Json, Session
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from ...handlers.operating.workers import Role
+
+_PANEL = "Run"
+DEFAULT_PORT = 8377
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb to the command line."""
+    add(
+        app,
+        serve,
+        "lethelog serve",
+        "lethelog serve --host 0.0.0.0 --port 8377 --certificate server.pem --certificate-key server.key",
+        "lethelog serve --roles none   # where `lethelog worker` runs elsewhere",
+        panel=_PANEL,
+    )
+
+
+def serve(
+    context: typer.Context,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port; 0 takes a free one.")
+    ] = DEFAULT_PORT,
+    roles: Annotated[
+        str,
+        typer.Option("--roles", metavar="NAMES", help="Background roles to run beside it; or all, none."),
+    ] = "all",
+    certificate: Annotated[
+        str | None, typer.Option("--certificate", metavar="FILE", help="TLS certificate chain, in PEM.")
+    ] = None,
+    certificate_key: Annotated[
+        str | None, typer.Option("--certificate-key", metavar="FILE", help="Its private key.")
+    ] = None,
+    rate: Annotated[
+        int,
+        typer.Option("--rate", metavar="N", min=0, help="Requests per second of one credential; 0 for no bound."),
+    ] = 200,
+    json_only: Json = False,
+) -> None:
+    """Serve REST, the review page and events over HTTP until SIGTERM or Ctrl-C.
+
+    Callers show tokens (`lethelog token issue person:ada`). Requests under way are finished before it ends. Beyond
+    this machine, give it a certificate, or put it behind a proxy that has one.
+    """
+    session = Session.of(context, json_only)
+    if (certificate is None) != (certificate_key is None):
+        raise InvalidInput("certificate", "goes together with certificate_key", "Give both, or none")
+    from . import serving as background_serving
+
+    chosen: frozenset[Role] = frozenset() if roles == "none" else background_serving.roles_of(roles)
+    background_serving.log_to_stderr()
+    _check_installed()
+
+    def ready(url: str) -> None:
+        if session.json_only:
+            session.printer.document({"url": url, "roles": sorted(chosen)})
+        else:
+            session.printer.out.print(safe(f"serving {url} (REST under /api/v1); stop with Ctrl-C"))
+
+    listening = _listen(host, port)
+    with contextlib.closing(listening):
+        asyncio.run(
+            _serve(
+                session,
+                chosen,
+                listening,
+                rate=rate,
+                tls=None if certificate is None or certificate_key is None else (certificate, certificate_key),
+                ready=ready,
+            )
+        )
+    session.printer.note("stopped")
+
+
+def _check_installed() -> None:
+    try:
+        import fastapi  # noqa: F401  # pyright: ignore[reportUnusedImport] - only whether it is there
+        import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except ImportError:
+        raise Misconfigured("the server is not installed; run: pip install 'lethelog[server]'") from None
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """The socket, bound before anything is opened, so that a port that is taken is told at once."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise Misconfigured(
+            f"cannot listen on {host} port {port}: {error.strerror}; choose another --port"
+        ) from None
+    return listening
+
+
+async def _serve(
+    session: Session,
+    roles: "frozenset[Role]",
+    listening: socket.socket,
+    *,
+    rate: int,
+    tls: tuple[str, str] | None,
+    ready: Callable[[str], None],
+) -> None:
+    import uvicorn
+
+    from ...handlers.http.application import create_app
+    from ...handlers.http.settings import HttpSettings
+    from ..serving import serving
+
+    async with serving(session.settings, roles) as parts:
+        app = create_app(parts, HttpSettings(requests_per_second=rate, secure_cookies=tls is not None))
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            # Its lines hold addresses with their queries, in which names stand.
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=20,
+            ssl_certfile=None if tls is None else tls[0],
+            ssl_keyfile=None if tls is None else tls[1],
+        )
+        server = _server(config, lambda: ready(_url(listening, tls=tls is not None)))
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, server.handle_exit, number, None)
+        await server.serve(sockets=[listening])
+
+
+def _server(config: "uvicorn.Config", started: Callable[[], None]) -> "uvicorn.Server":
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            started()
+
+        def capture_signals(self) -> contextlib.AbstractContextManager[None]:
+            # Its own way raises the signal again at the end, before what was opened here is closed.
+            return contextlib.nullcontext()
+
+    return Server(config)
+
+
+def _url(listening: socket.socket, *, tls: bool) -> str:
+    address, port = listening.getsockname()[:2]
+    host = f"[{address}]" if ":" in address else address
+    return f"{'https' if tls else 'http'}://{host}:{port}"
