@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,7 +43,7 @@ def serve(
     ] = DEFAULT_PORT,
     roles: Annotated[
         str,
-        typer.Option("--roles", metavar="NAMES", help="Background roles to run beside it; or all, none."),
+        typer.Option("--roles", metavar="ROLES", help="Background roles to run beside it; or all, none."),
     ] = "all",
     certificate: Annotated[
         str | None, typer.Option("--certificate", metavar="FILE", help="TLS certificate chain, in PEM.")
@@ -158,9 +158,10 @@ def _server(config: "uvicorn.Config", started: Callable[[], None]) -> "uvicorn.S
             await super().startup(sockets)
             started()
 
-        def capture_signals(self) -> contextlib.AbstractContextManager[None]:
+        @contextlib.contextmanager
+        def capture_signals(self) -> Generator[None]:
             # Its own way raises the signal again at the end, before what was opened here is closed.
-            return contextlib.nullcontext()
+            yield
 
     return Server(config)
 
