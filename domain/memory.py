@@ -68,6 +68,10 @@ class Memory(NamedTuple):
     quarantined: bool = False
     links: tuple[tuple[UUID, LinkEdge], ...] = ()
     """Older memories that it extends or derives from, by an accepted edge; they stay as they are."""
+    archiving: int = 0
+    """Stream version of the event that archived or restored it last."""
+    archiving_undone: UUID | None = None
+    """The effect whose undoing its not being archived rests on, if it does."""
 
     @property
     def erased(self) -> bool:
@@ -139,9 +143,12 @@ def _changes(state: Memory, event: e.Event, recorded_at: datetime) -> dict[str, 
         case e.MemoryReaffirmed():
             return {"fresh_at": max(state.fresh_at, recorded_at), "state_version": state.state_version}
         case e.MemoryArchived():
-            return {"archived": True}
+            return {"archived": True, "archiving": state.version + 1, "archiving_undone": None}
+        case e.MemoryRestored() if "archived" in event.lifted:
+            lifted = {"archived": False, "suppressed": False}
+            return {**lifted, "archiving": state.version + 1, "archiving_undone": None}
         case e.MemoryRestored():
-            return {"archived": False, "suppressed": False}
+            return {"suppressed": False}
         case e.MemorySuppressed():
             return {"suppressed": True}
         case e.MemoryRefuted():
@@ -169,7 +176,7 @@ def _undone(state: Memory, event: e.MemoryEffectUndone, recorded_at: datetime) -
     """An effect is gone as if it had not been, or holds again."""
     match event.undone:
         case "memory.archived":
-            return {"archived": event.again}
+            return {"archived": event.again, "archiving_undone": None if event.again else event.effect}
         case "memory.superseded" if event.again:
             held_until = max(state.begins, event.held_until or recorded_at)
             return {"successor": event.successor, "edge": event.edge, "held_until": held_until}

@@ -19,7 +19,7 @@ class UndoSelector(Input):
     """What to take back: exactly one of these, and from when on for those that go on happening."""
 
     effect: Id | None = None
-    """Event id of one effect."""
+    """Event id of one effect; what else its decision did goes with it, together or not at all."""
     proposal_id: Id | None = None
     """Everything that accepting this proposal did."""
     undo_id: Id | None = None
@@ -71,7 +71,8 @@ _OF_PROPOSALS = (
     "where q.tenant = %(tenant)s and q.status = 'applied' and "
 )
 _CONDITIONS = {
-    "effect": "e.effect_id = %(effect)s",
+    "effect": "(e.effect_id = %(effect)s or e.proposal_id = (select o.proposal_id from effects o "
+    "where o.tenant = %(tenant)s and o.effect_id = %(effect)s))",
     "proposal_id": "e.proposal_id = %(proposal_id)s",
     "undo": "e.last_undo in (%(undo)s, %(this)s)",
     "pass_id": _OF_PROPOSALS + "q.source = %(pass_id)s)",

@@ -9,9 +9,10 @@ from ...domain.commitment import decide_undo as decide_undo_of_commitment
 from ...domain.commitment import evolve_commitment
 from ...domain.contradiction import evolve_contradiction
 from ...domain.errors import Conflict
-from ...domain.events import ContradictionResolved, Event
+from ...domain.events import ContradictionResolved, Event, MemoryEdgeAdded, MemorySuperseded
 from ...domain.fact import decide_undo as decide_undo_of_fact
 from ...domain.fact import evolve_fact
+from ...domain.memory import Memory
 from ...domain.memory_undo import decide_undo
 from ...streams.folding import fold_stream
 from ...streams.log import Claim
@@ -51,10 +52,30 @@ class OnMemories:
         for effect in effects:
             if effect.stream not in states:
                 raise Conflict("the memory is not there any more", memory_id=effect.stream)
-            said = event_of(effect, recorded[effect.stream])
-            undone = decide_undo(states[effect.stream], said, effect_id=effect.id, undo=undo, again=again)
+            found = recorded_of(effect, recorded[effect.stream])
+            assert found.event is not None
+            undone = decide_undo(
+                states[effect.stream],
+                found.event,
+                version=found.version,
+                effect_id=effect.id,
+                undo=undo,
+                again=again,
+                other=await self._other(tenant, found.event) if again else None,
+            )
             changes.setdefault(effect.stream, []).append(undone)
         return await changes_of_memories(self._engine, tenant, states, changes)
+
+    async def _other(self, tenant: UUID, event: Event) -> Memory | None:
+        """The memory that superseded the one of an effect, or that its edge leads to."""
+        match event:
+            case MemorySuperseded():
+                other = event.successor
+            case MemoryEdgeAdded():
+                other = event.to
+            case _:
+                return None
+        return (await self._memories.load_many(tenant, [other])).get(other)
 
 
 class OnCommitments:

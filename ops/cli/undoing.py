@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 EffectId = Annotated[
-    str | None, typer.Option("--effect", metavar="ID", help="One effect: the id of its event, see `explain`.")
+    str | None,
+    typer.Option("--effect", metavar="ID", help="One effect, with its decision: its event's id, see `explain`."),
 ]
 ProposalId = Annotated[
     str | None, typer.Option("--proposal", metavar="ID", help="All that accepting this proposal did.")
@@ -104,6 +105,7 @@ def perform(
     session_run: SessionRun = None,
     since: Since = None,
     key: o.Key = None,
+    written_in: o.SessionRun = None,
     json_only: Json = False,
 ) -> None:
     """Take it back. Recorded, and undone itself with --undo. Exit 1 where something was refused."""
@@ -113,7 +115,7 @@ def perform(
         with session.printer.progress(
             "undoing", left="what was undone stays so; go on with: lethelog undo resume, or the same --key"
         ) as report:
-            done = memory.undo(**what, key=key, report=report)
+            done = memory.undo(**what, key=key, session_run_id=written_in, report=report)
         session.catch_up(memory, ("effects", "live_memory"))
     _answer(session, done)
 
@@ -121,6 +123,7 @@ def perform(
 def resume(
     context: typer.Context,
     undo_id: Annotated[str, typer.Argument(metavar="ID", help="Id of an undo.", show_default=False)],
+    written_in: o.SessionRun = None,
     json_only: Json = False,
 ) -> None:
     """Carry an interrupted undo to its end."""
@@ -131,7 +134,7 @@ def resume(
             "undoing", left="what was undone stays so; go on with: lethelog undo resume, or the same --key"
         ) as report,
     ):
-        done = memory.resume_undo(undo_id, report=report)
+        done = memory.resume_undo(undo_id, session_run_id=written_in, report=report)
     _answer(session, done)
 
 

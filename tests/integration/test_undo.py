@@ -4,6 +4,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from lethelog.domain import events as e
 from lethelog.domain.errors import InvalidInput, NotFound, WrongKind
 from lethelog.handlers.commitments.expiry import ExpirySweep
 from lethelog.handlers.commitments.riding import Commitments
@@ -13,7 +14,7 @@ from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.projections.generations import tenant_read_models
 
 from .passes import ToldJudge, old, run_pass, sure
-from .review_desk import decided, dependency, edge, with_views
+from .review_desk import decided, dependency, edge, staged, with_views
 
 
 @pytest.fixture
@@ -202,3 +203,71 @@ async def effects_of(world) -> list[dict]:
             dict(zip(("effect_id", "name", "acted", "proposal_id"), row, strict=True))
             for row in await cursor.fetchall()
         ]
+
+
+async def test_who_restored_and_archived_it_himself_since_is_not_overruled_by_an_undo(world, undo):
+    """Later history: the archive that holds now is not the one that is taken back."""
+    one = await world.remember("Deploys go to Hetzner")
+    proposal = await dependency(world, one)
+    await decided(world, proposal)
+    await world.commands.restore(world.caller, {"memory_id": one})
+    await world.commands.archive(world.caller, {"memory_id": one})
+    done = await with_views(world, undo.undo(world.caller, {"proposal_id": proposal}))
+    assert (done.undone, done.refused, done.items[0].reason) == (0, 1, "later_history")
+    assert (await world.get(one)).status == "archived"
+
+
+async def test_an_undo_is_not_undone_where_somebody_archived_and_restored_since(world, undo):
+    one = await world.remember("Deploys go to Hetzner")
+    proposal = await dependency(world, one)
+    await decided(world, proposal)
+    first = await with_views(world, undo.undo(world.caller, {"proposal_id": proposal}))
+    await world.commands.archive(world.caller, {"memory_id": one})
+    await world.commands.restore(world.caller, {"memory_id": one})
+    again = await with_views(world, undo.undo(world.caller, {"undo_id": first.id}))
+    assert (again.undone, again.refused, again.items[0].reason) == (0, 1, "later_history")
+    assert (await world.get(one)).status == "active"
+
+
+async def test_a_line_of_memories_keeps_its_head_where_an_undo_is_undone(world, undo):
+    """The newer one was superseded by the older one since: it supersedes nothing any more."""
+    older = await world.remember("Deploys go to Fly.io", memory_type="fact")
+    newer = await world.remember("Deploys go to Hetzner", memory_type="fact")
+    first = await edge(world, newer, older)
+    await decided(world, first)
+    taken_back = await with_views(world, undo.undo(world.caller, {"proposal_id": first}))
+    said = e.EdgeStaged(
+        memory_id=older,
+        related_id=newer,
+        seen={older: 3, newer: 1},
+        source=uuid4(),
+        edge="supersedes",
+        similarity=0.95,
+        embedding_model="m/1",
+        floor=0.92,
+    )
+    await decided(world, await staged(world, said))
+    again = await with_views(world, undo.undo(world.caller, {"undo_id": taken_back.id}))
+    assert (again.undone, again.refused, again.items[0].reason) == (0, 1, "later_history")
+    assert ((await world.get(older)).status, (await world.get(newer)).status) == ("active", "superseded")
+
+
+async def test_one_effect_is_taken_back_with_what_else_its_decision_did(world, undo):
+    """A decision is taken back together or not at all: the commitment goes back with the memory it rode on."""
+    older = await world.remember("Send the report", memory_type="commitment")
+    newer = await world.remember("Send the report to Orla", memory_type="decision")
+    both = [await edge(world, newer, older), await dependency(world, await world.remember("Lunch is at noon"))]
+    command = {"verdict": "accept", "proposal_ids": both, "together": True}
+    await with_views(world, world.reviewing.decide_many(world.caller, command))
+    await world.catch_up()
+    found = [one for one in await effects_of(world) if one["proposal_id"] == both[0]]
+    assert {one["name"] for one in found} == {"memory.superseded", "commitment.transitioned"}
+    for one in found:
+        done = await with_views(world, undo.undo(world.caller, {"effect": one["effect_id"]}))
+        assert (done.undone, done.refused) == (2, 0), "and nothing of the other proposal"
+        riding = Commitments(world.engine.log, world.engine.directory)
+        present = await riding.of_memory(world.caller.tenant, older)
+        assert present is not None and present.status == "open"
+        assert (await world.get(older)).status == "active"
+        again = await with_views(world, undo.undo(world.caller, {"undo_id": done.id}))
+        assert (again.undone, again.refused) == (2, 0)
