@@ -78,6 +78,7 @@ class BlockingReviewDoor(ABC):
         together: bool = False,
         comment: str | None = None,
         key: str | None = None,
+        session_run_id: AnyId | None = None,
         report: Report = silent,
         **which: Unpack[WaitingFields],
     ) -> BulkDecided:
@@ -90,6 +91,7 @@ class BlockingReviewDoor(ABC):
                 together=together,
                 comment=comment,
                 key=key,
+                session_run_id=session_run_id,
                 report=report,
                 **which,
             )
@@ -101,13 +103,22 @@ class BlockingReviewDoor(ABC):
         """See `AsyncMemory.preview_undo`."""
         return self.run(self._reviewer.preview_undo(limit=limit, cursor=cursor, **what))
 
-    def undo(self, *, key: str | None = None, report: Report = silent, **what: Unpack[UndoFields]) -> UndoView:
+    def undo(
+        self,
+        *,
+        key: str | None = None,
+        session_run_id: AnyId | None = None,
+        report: Report = silent,
+        **what: Unpack[UndoFields],
+    ) -> UndoView:
         """See `AsyncMemory.undo`."""
-        return self.run(self._reviewer.undo(key=key, report=report, **what))
+        return self.run(self._reviewer.undo(key=key, session_run_id=session_run_id, report=report, **what))
 
-    def resume_undo(self, undo_id: AnyId, *, report: Report = silent) -> UndoView:
+    def resume_undo(
+        self, undo_id: AnyId, *, session_run_id: AnyId | None = None, report: Report = silent
+    ) -> UndoView:
         """See `AsyncMemory.resume_undo`."""
-        return self.run(self._reviewer.resume_undo(undo_id, report=report))
+        return self.run(self._reviewer.resume_undo(undo_id, session_run_id=session_run_id, report=report))
 
     def show_undo(self, undo_id: AnyId) -> UndoView:
         """See `AsyncMemory.show_undo`."""

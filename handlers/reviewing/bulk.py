@@ -19,6 +19,7 @@ from ...projections.progress import wait_for
 from ..access.caller import Caller
 from ..engine import Engine
 from ..operating.views import BulkDecided, BulkItem, BulkPreview
+from ..sessions.provenance import written_in
 from .deciding import Decide, Deciding
 from .queue import ProposalFilter, Queue, condition
 
@@ -52,6 +53,8 @@ class DecideMany(_Waiting):
     comment: Reason | None = None
     key: KeyText | None = None
     """With ``proposal_ids``: a retry with the same key decides nothing twice and gives the same results."""
+    session_run_id: Id | None = None
+    """The session run that they are decided in."""
 
     @model_validator(mode="after")
     def _says_which(self) -> Self:
@@ -91,10 +94,12 @@ class Bulk:
         """Accept or reject them, oldest first; each has its result.
 
         Raises `Conflict` where another number is found than ``expected``, and with ``together`` for the first
-        proposal that cannot be decided; then nothing is.
+        proposal that cannot be decided, and `NotFound` for a session run that is none; then nothing is decided.
         """
         caller.require("memory:review")
         command = parse(DecideMany, arguments)
+        # Before anything is decided: a run that is none refuses all of them, not each on its own.
+        await written_in(self._engine.log, caller.tenant, command.session_run_id)
         ids = await self._ids(caller.tenant, command)
         if command.together and ids:
             if len(ids) > MOST_TOGETHER:
@@ -112,7 +117,12 @@ class Bulk:
         key = None
         if command.key is not None:
             key = f"{hashlib.sha256(command.key.encode()).hexdigest()}:{proposal_id}"
-        arguments = {"proposal_id": proposal_id, "comment": command.comment, "key": key}
+        arguments = {
+            "proposal_id": proposal_id,
+            "comment": command.comment,
+            "key": key,
+            "session_run_id": command.session_run_id,
+        }
         decide = self._deciding.accept if command.verdict == "accept" else self._deciding.reject
         try:
             decided = await decide(caller, arguments)
@@ -127,7 +137,8 @@ class Bulk:
         )
 
     async def _together(self, caller: Caller, command: DecideMany, ids: Sequence[UUID]) -> BulkDecided:
-        decisions = [Decide(proposal_id=one, comment=command.comment, key=None) for one in ids]
+        run = command.session_run_id
+        decisions = [Decide(proposal_id=one, comment=command.comment, session_run_id=run) for one in ids]
         accept = command.verdict == "accept"
         done = await self._deciding.decide_together(
             caller, decisions, accept=accept, command=command, key=command.key

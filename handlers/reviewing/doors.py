@@ -114,6 +114,7 @@ class AsyncReviewDoor:
         together: bool = False,
         comment: str | None = None,
         key: str | None = None,
+        session_run_id: AnyId | None = None,
         report: Report = silent,
         **which: Unpack[WaitingFields],
     ) -> BulkDecided:
@@ -131,6 +132,7 @@ class AsyncReviewDoor:
             "together": together,
             "comment": comment,
             "key": key,
+            "session_run_id": session_run_id,
         }
         decided = await self._reviewing.decide_many(await self.caller(), arguments, report)
         self.position = max(self.position, decided.position)
@@ -144,18 +146,28 @@ class AsyncReviewDoor:
         return await self._undoing.preview(await self.caller(), arguments)
 
     async def undo(
-        self, *, key: str | None = None, report: Report = silent, **what: Unpack[UndoFields]
+        self,
+        *,
+        key: str | None = None,
+        session_run_id: AnyId | None = None,
+        report: Report = silent,
+        **what: Unpack[UndoFields],
     ) -> UndoView:
         """Take back what decisions or policies did: one effect, a proposal's, a pass's, or all of a judge, policy
         version, reviewer or session, optionally since a time. An undo is undone by its ``undo_id``.
 
         Refused effect by effect, with reasons, where later history stands on it. Erasures cannot be undone.
+        ``session_run_id`` is the run that it is asked for in, ``session`` the one whose effects go.
         """
-        return self._undone(await self._undoing.undo(await self.caller(), {**what, "key": key}, report))
+        arguments = {**what, "key": key, "session_run_id": session_run_id}
+        return self._undone(await self._undoing.undo(await self.caller(), arguments, report))
 
-    async def resume_undo(self, undo_id: AnyId, *, report: Report = silent) -> UndoView:
+    async def resume_undo(
+        self, undo_id: AnyId, *, session_run_id: AnyId | None = None, report: Report = silent
+    ) -> UndoView:
         """Carry an interrupted undo to its end."""
-        return self._undone(await self._undoing.resume(await self.caller(), {"undo_id": undo_id}, report))
+        arguments = {"undo_id": undo_id, "session_run_id": session_run_id}
+        return self._undone(await self._undoing.resume(await self.caller(), arguments, report))
 
     async def show_undo(self, undo_id: AnyId) -> UndoView:
         """One undo as it stands."""

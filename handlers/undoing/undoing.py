@@ -5,6 +5,7 @@ a key that follows from the undo, so that whoever is interrupted goes on where i
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -27,6 +28,7 @@ from ..engine import Engine
 from ..memories import MemoryCommands
 from ..reviewing.changes import Changes
 from ..reviewing.presenting import NAMED
+from ..sessions.provenance import note_written, written_in
 from .selecting import Effect, Selection, UndoSelector, requested, select_decisions
 from .undoers import undoers
 from .views import UndoItem, UndoPreview, UndoView
@@ -51,10 +53,31 @@ class RequestUndo(UndoSelector):
     """Take it back."""
 
     key: KeyText | None = None
+    session_run_id: Id | None = None
+    """The session run that it is asked for in; ``session`` is the one whose effects go."""
 
 
 class UndoQuery(Input):
     undo_id: Id
+
+
+class ResumeUndo(UndoQuery):
+    """Carry it on."""
+
+    session_run_id: Id | None = None
+    """The session run that it is carried on in."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Performer:
+    """Who carries an undo out, and in which session run."""
+
+    caller: Caller
+    run: UUID | None
+
+    def envelope(self, undo: UUID, policy: int | None = None) -> Envelope:
+        """Of the events that come of it."""
+        return Envelope(self.caller.actor, undo, undo, policy=policy, session=self.run)
 
 
 def silent(done: int, of: int) -> None:
@@ -110,6 +133,7 @@ class Undoing:
         _, total = await select_decisions(self._engine, caller.tenant, selection, limit=1)
         if total > MOST:
             raise InvalidInput("since", f"finds {total} effects; at most {MOST} are undone at once", "Narrow it")
+        by = _Performer(caller, await written_in(self._engine.log, caller.tenant, command.session_run_id))
         undo_id = new_id()
         settings = await self._engine.tenants.get(caller.tenant)
         outcome = await self._engine.log.append(
@@ -117,7 +141,7 @@ class Undoing:
                 tenant=caller.tenant,
                 subject=undo_id,
                 events=[NewEvent(undo_id, 1, selection.said)],
-                envelope=Envelope(caller.actor, undo_id, undo_id, policy=settings.policy_version),
+                envelope=by.envelope(undo_id, settings.policy_version),
                 command=await command_key(self._engine.vault, caller.tenant, command, command.key),
             )
         )
@@ -125,20 +149,23 @@ class Undoing:
             raise KeyReused("this command key was used for another command; use a new key for a new command")
         if not isinstance(outcome, Appended | Repeated):
             raise Conflict("the undo could not be put on record; try again")
-        return await self._carry_on(caller, outcome.subject if isinstance(outcome, Repeated) else undo_id, report)
+        found = outcome.subject if isinstance(outcome, Repeated) else undo_id
+        return await self._carry_on(by, found, report)
 
     async def resume(self, caller: Caller, arguments: Mapping[str, Any], report: Report = silent) -> UndoView:
         """Carry an undo on that was interrupted; nothing more happens where it is complete."""
         caller.require("memory:review")
-        return await self._carry_on(caller, parse(UndoQuery, arguments).undo_id, report)
+        command = parse(ResumeUndo, arguments)
+        by = _Performer(caller, await written_in(self._engine.log, caller.tenant, command.session_run_id))
+        return await self._carry_on(by, command.undo_id, report)
 
     async def show(self, caller: Caller, arguments: Mapping[str, Any]) -> UndoView:
         """One undo as it stands. Raises `NotFound` or `WrongKind`."""
         caller.require("memory:read")
         return await self._view(caller.tenant, parse(UndoQuery, arguments).undo_id, ())
 
-    async def _carry_on(self, caller: Caller, undo_id: UUID, report: Report) -> UndoView:
-        tenant = caller.tenant
+    async def _carry_on(self, by: _Performer, undo_id: UUID, report: Report) -> UndoView:
+        tenant = by.caller.tenant
         state = await self._load(tenant, undo_id)
         selection = Selection(state.requested, state.id)
         items: list[UndoItem] = []
@@ -150,25 +177,25 @@ class Undoing:
                 self._engine, tenant, selection, limit=DECISIONS_AT_A_TIME, below=below
             )
             open_ones = [one for one in decisions if not settled.issuperset(effect.id for effect in one)]
-            done, refused = await self._undo_all(caller, state, open_ones, items)
+            done, refused = await self._undo_all(by, state, open_ones, items)
             below = decisions[-1][0].position if decisions else below
             settled |= {*done, *(one.effect for one in refused)}
             last = len(decisions) < DECISIONS_AT_A_TIME
             if done or refused or last:
-                await self._record(caller, state, UndoPerformed(undone=done, refused=refused, complete=last))
+                await self._record(by, state, UndoPerformed(undone=done, refused=refused, complete=last))
                 state = await self._load(tenant, undo_id)
             report(len(settled), max(total, len(settled)))
         return await self._view(tenant, undo_id, items)
 
     async def _undo_all(
-        self, caller: Caller, state: Undo, decisions: Sequence[list[Effect]], items: list[UndoItem]
+        self, by: _Performer, state: Undo, decisions: Sequence[list[Effect]], items: list[UndoItem]
     ) -> tuple[tuple[UUID, ...], tuple[RefusedUndo, ...]]:
         done: list[UUID] = []
         refused: list[RefusedUndo] = []
         for decision in decisions:
             again = _again(Selection(state.requested), decision)
             try:
-                await self._undo_one(caller, state, decision, again=again)
+                await self._undo_one(by, state, decision, again=again)
             except Conflict as why:
                 refused += [RefusedUndo(effect=one.id, reason=_code(why)) for one in decision]
                 items += [_item(one, again=again, why=why) for one in decision]
@@ -177,9 +204,9 @@ class Undoing:
                 items += [_item(one, again=again) for one in decision]
         return tuple(done), tuple(refused)
 
-    async def _undo_one(self, caller: Caller, state: Undo, decision: Sequence[Effect], *, again: bool) -> None:
+    async def _undo_one(self, by: _Performer, state: Undo, decision: Sequence[Effect], *, again: bool) -> None:
         """Take back what one decision did, in one unit. Raises `Conflict`."""
-        tenant = caller.tenant
+        tenant = by.caller.tenant
         key = CommandKey(uuid5(state.id, str(decision[0].correlation)).bytes, b"undo")
         if await self._engine.log.find_command(tenant, key) is not None:
             return
@@ -193,7 +220,7 @@ class Undoing:
                     tenant=tenant,
                     subject=state.id,
                     events=changes.new_events(),
-                    envelope=Envelope(caller.actor, state.id, state.id, policy=settings.policy_version),
+                    envelope=by.envelope(state.id, settings.policy_version),
                     claims=changes.claims,
                     command=key,
                     fence=fence,
@@ -217,17 +244,18 @@ class Undoing:
             changes.claims += part.claims
         return changes
 
-    async def _record(self, caller: Caller, state: Undo, event: UndoPerformed) -> None:
+    async def _record(self, by: _Performer, state: Undo, event: UndoPerformed) -> None:
         outcome = await self._engine.log.append(
             Unit(
-                tenant=caller.tenant,
+                tenant=by.caller.tenant,
                 subject=state.id,
                 events=[NewEvent(state.id, state.version + 1, event)],
-                envelope=Envelope(caller.actor, state.id, state.id),
+                envelope=by.envelope(state.id),
             )
         )
         if not isinstance(outcome, Appended):
             raise Conflict("somebody else carries this undo on; look at it again", undo_id=state.id)
+        await note_written(self._engine.log, by.caller, by.run, new_id())
 
     async def _selection(self, tenant: UUID, said: UndoSelector) -> Selection:
         head = await self._engine.log.head()

@@ -117,10 +117,12 @@ def accept(
         typer.Option("--holds", metavar="ID", help="Of a contradiction: the memory that holds; else both stay."),
     ] = None,
     key: o.Key = None,
+    session_run_id: o.SessionRun = None,
     json_only: Json = False,
 ) -> None:
     """Accept a proposal: its effect happens now."""
-    _decide(context, proposal_id, fields(comment=comment, holds=holds, key=key), json_only, accepted=True)
+    said = fields(comment=comment, holds=holds, key=key, session_run_id=session_run_id)
+    _decide(context, proposal_id, said, json_only, accepted=True)
 
 
 def reject(
@@ -128,10 +130,12 @@ def reject(
     proposal_id: ProposalId,
     comment: Comment = None,
     key: o.Key = None,
+    session_run_id: o.SessionRun = None,
     json_only: Json = False,
 ) -> None:
     """Reject a proposal: nothing changes, and the question rests until the memory's freshness moves."""
-    _decide(context, proposal_id, fields(comment=comment, key=key), json_only, accepted=False)
+    said = fields(comment=comment, key=key, session_run_id=session_run_id)
+    _decide(context, proposal_id, said, json_only, accepted=False)
 
 
 def decide(
@@ -161,6 +165,7 @@ def decide(
     preview: Annotated[bool, typer.Option("--preview", help="Only say how many, and show the first.")] = False,
     together: Annotated[bool, typer.Option("--together", help="All or nothing, at most 100.")] = False,
     comment: Comment = None,
+    session_run_id: o.SessionRun = None,
     json_only: Json = False,
 ) -> None:
     """Accept or reject all open proposals that a filter finds, each on its own. Exit 1 if one is refused."""
@@ -188,7 +193,13 @@ def decide(
             "deciding", left="what was decided stays so; look at the rest again"
         ) as report:
             done = memory.decide_many(
-                verdict, expected=expected, together=together, comment=comment, report=report, **which
+                verdict,
+                expected=expected,
+                together=together,
+                comment=comment,
+                session_run_id=session_run_id,
+                report=report,
+                **which,
             )
         session.catch_up(memory, ("review_queue",))
     counts = ", ".join(f"{count} {status}" for status, count in sorted(done.counts.items())) or "nothing found"

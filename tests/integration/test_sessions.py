@@ -9,9 +9,12 @@ from lethelog.handlers.commitments.resolving import Resolving
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.operating.event_log import EventLog
 from lethelog.handlers.sessions.sessions import Sessions
+from lethelog.handlers.undoing import undoing as undoing_module
+from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.projections.rebuild import Rebuilder
 
 from .archives import body_of, bring_in, export, lines_of, propose
+from .review_desk import decided, dependency, with_views
 from .test_erasure import erase
 
 
@@ -104,6 +107,62 @@ async def test_query_by_session_lists_exactly_its_writes(world, sessions):
     assert {one.content for one in found.memories} == {"Uses Vim", "Uses Helix", "Send the report", "Old"}
     entries = (await world.reading.history(world.caller, {"memory_id": memory})).entries
     assert [one.session for one in entries] == [run, run, None, run]
+
+
+async def test_deciding_many_and_undoing_name_the_run_on_every_event_they_lead_to(world, sessions, monkeypatch):
+    """1.15: `{sessionRunId}` in every event a write emits; each write names its own run."""
+    first, second, third = [await begin(world, sessions, name) for name in ("deciding", "undoing", "going on")]
+    proposals = [await dependency(world, await world.remember(f"Deploys go to place {n}")) for n in range(4)]
+    for number, together in ((0, False), (2, True)):
+        command = {"verdict": "accept", "proposal_ids": proposals[number : number + 2], "together": together}
+        work = world.reviewing.decide_many(world.caller, {**command, "session_run_id": first})
+        assert (await with_views(world, work)).counts == {"applied": 2}
+    assert sorted(await written_in(world, first)) == ["memory.archived"] * 4 + ["proposal.accepted"] * 4
+
+    undo = Undoing(world.engine, world.commands)
+    monkeypatch.setattr(undoing_module, "DECISIONS_AT_A_TIME", 1)
+    recorded = Undoing._record
+
+    async def dies(self, *given):
+        raise ConnectionError("the process died here")
+
+    monkeypatch.setattr(Undoing, "_record", dies)
+    asked = {"session": first, "session_run_id": second, "key": "once"}
+    with pytest.raises(ConnectionError):
+        await with_views(world, undo.undo(world.caller, asked))
+    assert await written_in(world, second) == ["undo.requested", "memory.effect_undone", "memory.effect_undone"]
+    monkeypatch.setattr(Undoing, "_record", recorded)
+    page = await EventLog(world.engine).page(world.caller, {"session_run_id": second})
+    carried = {"undo_id": page.events[0].stream, "session_run_id": third}
+    done = await with_views(world, undo.resume(world.caller, carried))
+    assert (done.undone, done.complete) == (4, True)
+    assert set(await written_in(world, third)) == {"memory.effect_undone", "undo.performed"}
+    assert len(await written_in(world, second)) == 3, "what was written by then stays of its own run"
+
+
+async def test_deciding_many_and_undoing_in_a_run_that_is_none_is_refused_by_name_and_nothing_is_done(
+    world, sessions
+):
+    foreign = (await sessions.open(await world.another_caller(), {"session": "theirs"})).id
+    one, other = [await dependency(world, await world.remember(f"Deploys go to place {n}")) for n in range(2)]
+    undo = Undoing(world.engine, world.commands)
+    await decided(world, other)
+    done = await with_views(world, undo.undo(world.caller, {"proposal_id": other}))
+    await world.catch_up()
+    head = await world.engine.log.head()
+    for run in (foreign, uuid4()):
+        in_run = {"session_run_id": run}
+        many = {"verdict": "accept", "proposal_ids": [one], **in_run}
+        for call in (
+            lambda many=many: world.reviewing.decide_many(world.caller, many),
+            lambda many=many: world.reviewing.decide_many(world.caller, {**many, "together": True}),
+            lambda given=in_run: undo.undo(world.caller, {"proposal_id": one, **given}),
+            lambda given=in_run: undo.resume(world.caller, {"undo_id": done.id, **given}),
+        ):
+            with pytest.raises(NotFound) as refused:
+                await with_views(world, call())
+            assert refused.value.details["field"] == "session_run_id"
+    assert await world.engine.log.head() == head
 
 
 async def test_a_foreign_or_unknown_run_is_refused_by_name_and_nothing_is_written(world, sessions):
