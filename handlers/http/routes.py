@@ -66,7 +66,7 @@ from ..reviewing.queue import ProposalsQuery, ShowQuery
 from ..sessions.sessions import OpenSession, SessionQuery, SessionsQuery
 from ..sessions.views import SessionPage, SessionView
 from ..tenancy.scopes import CreateScope, ScopesQuery, SetRetrieval
-from ..undoing.undoing import PreviewUndo, RequestUndo, UndoQuery
+from ..undoing.undoing import PreviewUndo, RequestUndo, ResumeUndo, UndoQuery
 from ..undoing.views import UndoPreview, UndoView
 from ..webhooks.views import DeliveryPage, DeliveryView, RegisteredWebhook, Replay, WebhookList, WebhookView
 from ..webhooks.webhooks import (
@@ -182,7 +182,7 @@ ROUTES: tuple[Route, ...] = (
     Route("preview_undo", "POST", "/undos/preview", PreviewUndo, UndoPreview),
     Route("undo", "POST", "/undos", RequestUndo, UndoView, keyed=True),
     Route("show_undo", "GET", "/undos/{undo_id}", UndoQuery, UndoView),
-    Route("resume_undo", "POST", "/undos/{undo_id}/resume", UndoQuery, UndoView),
+    Route("resume_undo", "POST", "/undos/{undo_id}/resume", ResumeUndo, UndoView),
     Route("run_pass", "POST", "/passes", i.StartPass, PassView, keyed=True),
     Route("show_pass", "GET", "/passes/{pass_id}", PassQuery, PassView),
     Route("wait_for_pass", "GET", "/passes/{pass_id}/wait", i.WaitForPass, PassView),

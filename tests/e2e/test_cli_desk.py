@@ -62,7 +62,9 @@ def test_many_are_previewed_decided_explained_and_taken_back_in_the_session_that
     undone = cli.json("undo", "perform", "--session", run, "--session-run", run, "--key", "once")
     assert (undone["undone"], undone["refused"], undone["complete"]) == (3, 0, True)
     assert statuses(cli) == {"active": 6}
-    assert cli.json("undo", "perform", "--session", run, "--session-run", run, "--key", "once")["id"] == undone["id"]
+    assert (
+        cli.json("undo", "perform", "--session", run, "--session-run", run, "--key", "once")["id"] == undone["id"]
+    )
     assert set(events(cli, run)[6:]) == {"undo.requested", "memory.effect_undone", "undo.performed"}
     resumed = cli.json("undo", "resume", undone["id"], "--session-run", run)
     assert resumed["undone"] == cli.json("undo", "show", undone["id"])["undone"] == 3
@@ -96,7 +98,10 @@ def test_a_rejection_of_many_changes_nothing_and_one_that_moved_on_is_named(cli,
 
 def test_a_session_is_opened_taken_up_kept_closed_and_listed(cli, other_tenant):
     run = cli.json("session", "open", "standup", "--user", "ada", "--agent", "planner", "--project", "site")
-    assert run["running"] and cli.json("session", "open", "standup", "--user", "ada", "--agent", "planner")["epoch"] == 2
+    assert (
+        run["running"]
+        and cli.json("session", "open", "standup", "--user", "ada", "--agent", "planner")["epoch"] == 2
+    )
     memory = cli.remember("Uses Vim", "--session-run", run["id"])
     assert cli.json("session", "heartbeat", run["id"])["running"]
     assert not cli.json("session", "close", run["id"])["running"]
