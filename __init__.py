@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .domain.errors import LethelogError as LethelogError
     from .handlers.client.client import AsyncClient as AsyncClient
     from .handlers.client.client import Client as Client
+    from .handlers.facades.langgraph_store import LethelogStore as LethelogStore
     from .ops.local import AsyncMemory as AsyncMemory
     from .ops.local import Memory as Memory
 
@@ -20,10 +21,11 @@ _EXPORTS = {
     "AsyncMemory": ".ops.local",
     "Client": ".handlers.client.client",
     "LethelogError": ".domain.errors",
+    "LethelogStore": ".handlers.facades.langgraph_store",
     "Memory": ".ops.local",
 }
 
-__all__ = ["AsyncClient", "AsyncMemory", "Client", "LethelogError", "Memory", "__version__"]
+__all__ = ["AsyncClient", "AsyncMemory", "Client", "LethelogError", "LethelogStore", "Memory", "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,11 +6,12 @@ behaviour.md 1.1, 1.5, 1.8, 1.9 and settlements 4, 5, 16. The ``decide_…`` fun
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from . import commands as c
 from . import events as e
+from .apart import carried
 from .errors import Conflict, Erased, InvalidInput
 from .fields import Edge, LinkEdge, Producer, Trust
 from .memory import Memory, Owners
@@ -93,8 +94,7 @@ def decide_revise(
     _refuse_if_closed(predecessor, "revised")
     occurred_at = check_occurred_at(command.occurred_at, now)
     _check_end(command, occurred_at)
-    before = predecessor.owners
-    given = resolved.owners
+    owners = owners_of_successor(predecessor, resolved)
     successor = e.MemoryRemembered(
         memory_type=command.memory_type or predecessor.memory_type,
         scope=command.scope or predecessor.scope,
@@ -102,12 +102,12 @@ def decide_revise(
         topic=command.topic or predecessor.topic,
         content=command.content,
         tags=predecessor.tags if command.tags is None else command.tags,
-        metadata=predecessor.metadata if command.metadata is None else (command.metadata or None),
-        user=given.user or before.user,
-        agent=given.agent or before.agent,
-        run=given.run or before.run,
-        session=given.session or before.session,
-        subject=given.subject or before.subject,
+        metadata=metadata_of_successor(predecessor, command),
+        user=owners.user,
+        agent=owners.agent,
+        run=owners.run,
+        session=owners.session,
+        subject=owners.subject,
         producer=command.producer or producer,
         trust=command.trust or trust,
         core=command.core or predecessor.core,
@@ -135,6 +135,16 @@ def decide_revise(
         )
     held_until = max(predecessor.begins, command.valid_from or occurred_at)
     return of_successor, [e.MemorySuperseded(successor=successor_id, edge=command.edge, held_until=held_until)]
+
+
+def metadata_of_successor(predecessor: Memory, command: c.Revise) -> dict[str, Any] | None:
+    """What is given, or else the predecessor's."""
+    return predecessor.metadata if command.metadata is None else carried(predecessor.metadata, command.metadata)
+
+
+def owners_of_successor(predecessor: Memory, resolved: Resolved) -> Owners:
+    """Those that are given, the others the predecessor's."""
+    return Owners(*(new or old for new, old in zip(resolved.owners, predecessor.owners, strict=True)))
 
 
 def _end(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
+from ..domain.apart import Apart, standing_apart
 from ..domain.errors import Conflict
 from ..domain.fields import normalised
 from ..domain.memory import Memory
@@ -42,24 +43,32 @@ class TextClaims:
     async def of(cls, log: Log, vault: Vault, tenant: UUID) -> "TextClaims":
         return cls(log, vault, tenant, await vault.purpose_key(tenant, "claims"))
 
-    def digest(self, kind: TextClaim, scope: str, content: str) -> bytes:
-        """Keyed digest of a text; a refutation holds in every scope."""
-        where = b"" if kind == "refuted" else scope.encode()
-        return sealing.keyed_digest(self._key, kind.encode(), where, normalised(content).encode())
+    def digest(self, kind: TextClaim, scope: str, content: str, apart: Apart | None = None) -> bytes:
+        """Keyed digest of a text; a refutation holds in every scope.
 
-    async def holders(self, scope: str, content: str) -> TextHolders:
+        Of a memory that stands apart it is another one, and of a named one the same whatever it says, but for what
+        was refuted.
+        """
+        where = b"" if kind == "refuted" else scope.encode()
+        said = b"" if apart is not None and apart.named and kind != "refuted" else normalised(content).encode()
+        among = () if apart is None else (apart.among.encode(),)
+        return sealing.keyed_digest(self._key, kind.encode(), where, said, *among)
+
+    async def holders(self, scope: str, content: str, apart: Apart | None = None) -> TextHolders:
         """Who holds the text now."""
         kinds: tuple[TextClaim, ...] = ("content", "ended", "refuted")
         found = await self._log.holders(
-            self._tenant, [(kind, self.digest(kind, scope, content)) for kind in kinds]
+            self._tenant, [(kind, self.digest(kind, scope, content, apart)) for kind in kinds]
         )
         return TextHolders(*found)
 
-    def of_new(self, memory_id: UUID, scope: str, content: str, present: TextHolders) -> list[Claim]:
+    def of_new(
+        self, memory_id: UUID, scope: str, content: str, present: TextHolders, apart: Apart | None = None
+    ) -> list[Claim]:
         """Claims of a memory that comes to be with this text; refuses if anybody was quicker."""
         return [
-            Claim("content", self.digest("content", scope, content), present.content, memory_id),
-            Claim("refuted", self.digest("refuted", scope, content), present.refuted, present.refuted),
+            Claim("content", self.digest("content", scope, content, apart), present.content, memory_id),
+            Claim("refuted", self.digest("refuted", scope, content, apart), present.refuted, present.refuted),
         ]
 
     async def of_change(self, before: Memory, after: Memory, *, handed_to: UUID | None = None) -> list[Claim]:
@@ -71,37 +80,38 @@ class TextClaims:
         if before.content is None:
             return []
         claims: list[Claim] = []
-        old = (before.scope, before.content) if holds(before) else None
-        new = (after.scope, before.content) if holds(after) else None
-        present = await self.holders(before.scope, before.content)
+        content, apart = before.content, apart_of(before)
+        old = (before.scope, content, apart) if holds(before) else None
+        new = (after.scope, content, apart) if holds(after) else None
+        present = await self.holders(before.scope, content, apart)
         if old != new:
             if old is not None and present.content == before.id:
                 claims.append(Claim("content", self.digest("content", *old), before.id, handed_to))
             if new is not None:
                 claims.append(await self._take(new, before.id))
         if holds(before) and not holds(after):
-            digest = self.digest("ended", before.scope, before.content)
+            digest = self.digest("ended", before.scope, content, apart)
             claims.append(Claim("ended", digest, present.ended, before.id))
         if not holds(before) and present.ended == before.id:
-            digest = self.digest("ended", before.scope, before.content)
+            digest = self.digest("ended", before.scope, content, apart)
             if holds(after):
                 # What this one had taken over is the last ended one again.
                 claims.append(Claim("ended", digest, before.id, before.earlier))
             elif after.scope != before.scope:
-                there = (await self.holders(after.scope, before.content)).ended
+                there = (await self.holders(after.scope, content, apart)).ended
+                moved = self.digest("ended", after.scope, content, apart)
                 claims.append(Claim("ended", digest, before.id, None))
-                claims.append(Claim("ended", self.digest("ended", after.scope, before.content), there, before.id))
+                claims.append(Claim("ended", moved, there, before.id))
         if before.quarantined and not after.quarantined and present.refuted is not None:
             # A person said that it is true after all; that holds for the text, not for one memory of it only.
-            claims.append(
-                Claim("refuted", self.digest("refuted", before.scope, before.content), present.refuted, None)
-            )
+            digest = self.digest("refuted", before.scope, content, apart)
+            claims.append(Claim("refuted", digest, present.refuted, None))
         if after.refuted and not before.refuted:
-            digest = self.digest("refuted", before.scope, before.content)
+            digest = self.digest("refuted", before.scope, content, apart)
             claims.append(Claim("refuted", digest, present.refuted, before.id))
         return claims
 
-    async def _take(self, text: tuple[str, str], memory_id: UUID) -> Claim:
+    async def _take(self, text: tuple[str, str, Apart | None], memory_id: UUID) -> Claim:
         holder = (await self.holders(*text)).content
         if holder not in (None, memory_id):
             raise Conflict(
@@ -110,6 +120,11 @@ class TextClaims:
                 holder=holder,
             )
         return Claim("content", self.digest("content", *text), holder, memory_id)
+
+
+def apart_of(memory: Memory) -> Apart | None:
+    """What a memory is compared within; None for one that is compared with all of its scope."""
+    return standing_apart(memory.metadata, memory.owners.user, memory.owners.agent, memory.owners.run)
 
 
 def holds(state: Memory) -> bool:

@@ -6,11 +6,12 @@ somebody was quicker it decides again from what is there now; what the rules the
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid5
 
 from ..domain import commands as c
 from ..domain import memory_rules as rules
+from ..domain.apart import RESERVED, standing_apart
 from ..domain.errors import (
     Conflict,
     Erased,
@@ -103,17 +104,32 @@ class MemoryCommands:
         Raises `InvalidInput`, `AccessDenied`, `NotFound` (an id in ``derived_from``), `KeyReused`, `Unavailable`.
         """
         caller.require("memory:write")
+        _refuse_reserved(arguments)
         return await self._remember(caller, parse(c.Remember, arguments), retry)
+
+    async def remember_apart(
+        self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()
+    ) -> Written:
+        """Write a memory of a facade, which says in its metadata how it stands apart (`domain.apart`)."""
+        caller.require("memory:write")
+        return await self._remember(caller, parse(c.RememberImported, arguments), retry)
+
+    async def revise_apart(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Write the successor of a memory of a facade."""
+        caller.require("memory:write")
+        return await self._revise(caller, parse(c.ReviseImported, arguments), retry)
 
     async def import_memory(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
         """Take over a memory written elsewhere: up to 262,144 characters, at its own date."""
         caller.require("memory:import")
+        _refuse_reserved(arguments)
         return await self._remember(caller, parse(c.RememberImported, arguments), retry)
 
     async def revise(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
         """Write the successor of a memory; one live head per lineage (A2, A3, F30)."""
         caller.require("memory:write")
         _refuse_facts(arguments)
+        _refuse_reserved(arguments)
         return await self._revise(caller, parse(c.Revise, arguments), retry)
 
     async def revise_imported(
@@ -122,6 +138,7 @@ class MemoryCommands:
         """Take over what followed a memory elsewhere: up to 262,144 characters, at its own date."""
         caller.require("memory:import")
         _refuse_facts(arguments)
+        _refuse_reserved(arguments)
         return await self._revise(caller, parse(c.ReviseImported, arguments), retry)
 
     async def _revise(self, caller: Caller, command: c.Revise, retry: Retry) -> Written:
@@ -135,7 +152,10 @@ class MemoryCommands:
             before = await self.load(caller.tenant, command.memory_id)
             texts = await self._texts(caller.tenant)
             scope = command.scope or before.scope
-            holders = await texts.holders(scope, command.content)
+            owners = rules.owners_of_successor(before, resolved)
+            metadata = rules.metadata_of_successor(before, command)
+            apart = standing_apart(metadata, owners.user, owners.agent, owners.run)
+            holders = await texts.holders(scope, command.content, apart)
             now = self._engine.clock()
             of_successor, of_predecessor = rules.decide_revise(
                 before,
@@ -161,7 +181,7 @@ class MemoryCommands:
             closed = apply_events(before, of_predecessor)
             claims = await texts.of_change(before, closed, handed_to=successor_id if same_text else None)
             if not same_text:
-                claims = [*texts.of_new(successor_id, scope, command.content, holders), *claims]
+                claims = [*texts.of_new(successor_id, scope, command.content, holders, apart), *claims]
             became = command.memory_type or before.memory_type
             riding = await self._commitments.of_revision(caller.tenant, before, successor_id, became, command)
             return _Plan(
@@ -280,7 +300,9 @@ class MemoryCommands:
             await self._check_ids(caller.tenant, "derived_from", command.derived_from)
             now = self._engine.clock()
             texts = await self._texts(caller.tenant)
-            holders = await texts.holders(scope, command.content)
+            owners = resolved.owners
+            apart = standing_apart(command.metadata, owners.user, owners.agent, owners.run)
+            holders = await texts.holders(scope, command.content, apart)
             ended = holders.ended
             if holders.content is not None:
                 present = await self.load(caller.tenant, holders.content)
@@ -305,7 +327,7 @@ class MemoryCommands:
                     *_asserted(memory_id, events, command, key),
                     *riding.events,
                 ],
-                claims=[*texts.of_new(memory_id, scope, command.content, holders), *riding.claims],
+                claims=[*texts.of_new(memory_id, scope, command.content, holders, apart), *riding.claims],
                 new_keys=frozenset({memory_id}),
             )
 
@@ -505,6 +527,15 @@ def _refuse_facts(arguments: Mapping[str, Any]) -> None:
             "facts",
             "cannot be given to revise: facts are only ever added",
             "Remember them with a memory of their own",
+        )
+
+
+def _refuse_reserved(arguments: Mapping[str, Any]) -> None:
+    given = arguments.get("metadata") if isinstance(arguments, Mapping) else None  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
+    found = sorted(RESERVED.intersection(cast("Mapping[str, Any]", given))) if isinstance(given, Mapping) else ()
+    if found:
+        raise InvalidInput(
+            f"metadata.{found[0]}", "is written by LethelogStore and Mem0Memory only", "Choose another name"
         )
 
 

@@ -43,7 +43,12 @@ class MemoryFilter:
     no_project: bool = False
     or_no_project: bool = False
     """What belongs to no project counts as that of the project asked for."""
+    projects: tuple[UUID, ...] | None = None
+    """Any of these; None for all there are."""
+    only: tuple[UUID, ...] | None = None
+    """Only these memories; None for all there are."""
     tags: tuple[str, ...] = ()
+    without_tag: str | None = None
     recorded_after: datetime | None = None
     recorded_before: datetime | None = None
     stale_before: datetime | None = None
@@ -65,8 +70,14 @@ class MemoryFilter:
             parts.append(f"({one} or project is null)" if column == "project" and self.or_no_project else one)
         if self.no_project:
             parts.append("project is null")
+        if self.projects is not None:
+            parts.append("project = any(%(projects)s)")
+        if self.only is not None:
+            parts.append("memory_id = any(%(only)s)")
         if self.tags:
             parts.append("tags @> %(tags)s::jsonb")
+        if self.without_tag is not None:
+            parts.append("not tags @> to_jsonb(%(without_tag)s::text)")
         if self.recorded_after is not None:
             parts.append("recorded_at >= %(recorded_after)s")
         if self.recorded_before is not None:
@@ -89,6 +100,9 @@ class MemoryFilter:
             "memory_types": list(self.memory_types),
             "scope": self.scope,
             "tags": json.dumps(self.tags, ensure_ascii=False),
+            "projects": list(self.projects or ()),
+            "only": list(self.only or ()),
+            "without_tag": self.without_tag,
             "recorded_after": self.recorded_after,
             "recorded_before": self.recorded_before,
             "stale_before": self.stale_before,

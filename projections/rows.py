@@ -133,3 +133,12 @@ async def list_rows(
     counted = await cursor.fetchone()
     assert counted is not None
     return [], counted[0]
+
+
+async def projects_of(connection: Connection, matching: MemoryFilter) -> list[UUID]:
+    """The projects that memories under a filter are filed in."""
+    cursor = await connection.execute(
+        f"select distinct project from {matching.as_of.source} where {matching.where()} and project is not null",
+        matching.values(),
+    )
+    return [project for (project,) in await cursor.fetchall()]

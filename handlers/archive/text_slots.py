@@ -14,7 +14,7 @@ from uuid import UUID
 from ...domain.memory import Memory, evolve
 from ...streams.folding import fold_states
 from ...streams.log import Claim, Log
-from ..claims import TextClaim, TextClaims, holds
+from ..claims import TextClaim, TextClaims, apart_of, holds
 
 _Slot = tuple[TextClaim, bytes]
 
@@ -162,7 +162,7 @@ class TextSlots:
         return self._held.setdefault(slot, self._found[slot])
 
     def _slot(self, kind: TextClaim, memory: Memory) -> _Slot:
-        return kind, self._texts.digest(kind, memory.scope, memory.content or "")
+        return kind, self._texts.digest(kind, memory.scope, memory.content or "", apart_of(memory))
 
 
 def _ended_at(states: Sequence[Memory]) -> datetime:

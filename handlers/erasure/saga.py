@@ -20,6 +20,7 @@ import psycopg
 
 from ...domain import erasure as rules
 from ...domain import events as e
+from ...domain.apart import standing_apart
 from ...domain.erasure import Erasure
 from ...domain.errors import Conflict, Misconfigured, NotFound, Unavailable, WrongKind
 from ...domain.proposal import decide_withdraw
@@ -379,7 +380,8 @@ class Saga:
             for memory, events in streams.items():
                 first = events[0].event
                 if isinstance(first, e.MemoryRemembered) and first.content is not None:
-                    found[texts.digest("refuted", "", first.content)] = memory
+                    apart = standing_apart(first.metadata, first.user, first.agent, first.run)
+                    found[texts.digest("refuted", "", first.content, apart)] = memory
         return found
 
     async def _claims_again(self, entry: Entry) -> list[Claim]:
