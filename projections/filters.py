@@ -8,15 +8,25 @@ from typing import Any, Literal
 from uuid import UUID
 
 from .as_of import AsOf
-from .live_memory import RETRIEVABLE
+from .live_memory import LIVE, RETRIEVABLE
 from .stale import stale
 
 StatusFilter = Literal[
-    "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
+    "retrievable",
+    "active",
+    "live",
+    "superseded",
+    "archived",
+    "suppressed",
+    "refuted",
+    "quarantined",
+    "expired",
+    "all",
 ]
 _STATUS: Mapping[str, str] = {
     "retrievable": RETRIEVABLE,
     "active": f"{RETRIEVABLE} and successor is null",
+    "live": LIVE,
     "superseded": "successor is not null and not (suppressed or refuted or quarantined)",
     "archived": "archived and successor is null and not (refuted or quarantined)",
     "suppressed": "suppressed and not (archived or refuted or quarantined) and successor is null",

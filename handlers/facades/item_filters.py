@@ -58,10 +58,10 @@ def _holds(found: Any, name: str, wanted: Any) -> bool:
         return same(found, wanted)
     if name == "$ne":
         return not same(found, wanted)
-    return _comparable(found, wanted) and _ORDERS[name](found, wanted)
+    return comparable(found, wanted) and _ORDERS[name](found, wanted)
 
 
-def _comparable(one: Any, other: Any) -> bool:
+def comparable(one: Any, other: Any) -> bool:
     """Numbers compare with numbers and texts with texts; nothing else has an order."""
     if isinstance(one, bool) or isinstance(other, bool):
         return False

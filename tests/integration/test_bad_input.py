@@ -175,6 +175,8 @@ async def doors(world) -> list[Door]:
         (commands.import_memory, c.RememberImported, said),
         (commands.revise, c.Revise, {**about, "content": "c2"}),
         (commands.revise_imported, c.ReviseImported, {**about, "content": "c2"}),
+        (commands.remember_apart, c.RememberImported, said),
+        (commands.revise_apart, c.ReviseImported, {**about, "content": "c2"}),
         (commands.move, c.Move, {**about, "scope": "work"}),
         (commands.reaffirm, c.Reaffirm, about),
         (commands.archive, c.Archive, about),
