@@ -116,8 +116,10 @@ class Wire:
             else:
                 if response.status_code < 400:
                     return response
-                if response.status_code not in (502, 503, 504) or pause is None:
-                    raise _problem(response)
+                problem = _problem(response)
+                # One that waited for a read model has waited long enough.
+                if pause is None or type(problem) is not Unavailable:
+                    raise problem
             await asyncio.sleep(pause)
         raise AssertionError
 

@@ -39,6 +39,7 @@ def document() -> dict[str, Any]:
         cast("list[tuple[type[BaseModel], Any]]", inputs + outputs), ref_template=_REF, schema_generator=_Schema
     )
     schemas: dict[str, Any] = {**cast("dict[str, Any]", defined.get("$defs", {})), "Problem": _problem()}
+    _in_common_syntax(schemas)
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
         answer = {"application/json": {"schema": refs[(route.answers, "serialization")]}}
@@ -76,6 +77,20 @@ def document() -> dict[str, Any]:
             },
         },
     }
+
+
+def _in_common_syntax(schema: Any) -> None:
+    """Patterns end as JSON Schema writes it; Python's own mark for the end is stricter about a last line break."""
+    if isinstance(schema, dict):
+        described = cast("dict[str, Any]", schema)
+        pattern = described.get("pattern")
+        if isinstance(pattern, str):
+            described["pattern"] = pattern.replace("\\z", "$")
+        for inner in described.values():
+            _in_common_syntax(inner)
+    elif isinstance(schema, list):
+        for inner in cast("list[Any]", schema):
+            _in_common_syntax(inner)
 
 
 def _operation(
@@ -180,3 +195,10 @@ def _problem() -> dict[str, Any]:
             },
         },
     }
+
+
+if __name__ == "__main__":
+    import json
+    import sys
+
+    sys.stdout.write(json.dumps(document(), indent=1, ensure_ascii=False) + "\n")

@@ -57,7 +57,7 @@ def problem_of(error: e.LethelogError, *, in_body: bool) -> dict[str, Any]:
     """The document of an error; ``in_body`` says whether its fields came in a JSON body or in the address."""
     said = error.as_dict()
     code = str(said.pop("code"))
-    document = described(code, STATUS.get(code, 500), str(said.pop("message")))
+    document = described(code, _known(error), str(said.pop("message")))
     details = {name: value for name, value in said.items() if name not in _OWN}
     field = details.get("field")
     if isinstance(field, str):
@@ -66,11 +66,17 @@ def problem_of(error: e.LethelogError, *, in_body: bool) -> dict[str, Any]:
     return {**document, **details}
 
 
+def _known(error: e.LethelogError) -> int:
+    """The status of an error, or of the kind of errors that it is one of."""
+    codes = (getattr(kind, "code", "") for kind in type(error).__mro__)
+    return next(STATUS[code] for code in (*codes, "error") if code in STATUS)
+
+
 def described(code: str, status: int, detail: str) -> dict[str, Any]:
     """A document of a code."""
     return {
         "type": f"urn:lethelog:problem:{code}",
-        "title": TITLES.get(code, TITLES["error"]),
+        "title": TITLES.get(code, "It failed"),
         "status": status,
         "detail": detail,
         "code": code,

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,8 +15,6 @@ from .output import safe
 from .session import Json, Session
 
 if TYPE_CHECKING:
-    import uvicorn
-
     from ...handlers.operating.workers import Role
 
 _PANEL = "Run"
@@ -124,46 +122,18 @@ async def _serve(
     tls: tuple[str, str] | None,
     ready: Callable[[str], None],
 ) -> None:
-    import uvicorn
-
     from ...handlers.http.application import create_app
+    from ...handlers.http.running import server_of
     from ...handlers.http.settings import HttpSettings
     from ..serving import serving
 
     async with serving(session.settings, roles) as parts:
         app = create_app(parts, HttpSettings(requests_per_second=rate, secure_cookies=tls is not None))
-        config = uvicorn.Config(
-            app,
-            log_config=None,
-            # Its lines hold addresses with their queries, in which names stand.
-            access_log=False,
-            server_header=False,
-            lifespan="off",
-            timeout_graceful_shutdown=20,
-            ssl_certfile=None if tls is None else tls[0],
-            ssl_keyfile=None if tls is None else tls[1],
-        )
-        server = _server(config, lambda: ready(_url(listening, tls=tls is not None)))
+        server = server_of(app, lambda: ready(_url(listening, tls=tls is not None)), tls=tls)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, server.handle_exit, number, None)
         await server.serve(sockets=[listening])
-
-
-def _server(config: "uvicorn.Config", started: Callable[[], None]) -> "uvicorn.Server":
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            started()
-
-        @contextlib.contextmanager
-        def capture_signals(self) -> Generator[None]:
-            # Its own way raises the signal again at the end, before what was opened here is closed.
-            yield
-
-    return Server(config)
 
 
 def _url(listening: socket.socket, *, tls: bool) -> str:

@@ -1,0 +1,52 @@
+"""How uvicorn runs the application: quietly, and without handling signals itself."""
+
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Generator
+
+import uvicorn
+from starlette.types import ASGIApp
+
+GRACE_SECONDS = 20
+"""For how long requests under way may go on once the server is told to end."""
+
+
+class Server(uvicorn.Server):
+    """A server that says when it listens, and leaves signals to whoever runs it."""
+
+    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._told = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._told()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        # Its own way raises the signal again at the end, before what was opened around it is closed.
+        yield
+
+
+def server_of(
+    app: ASGIApp,
+    started: Callable[[], None],
+    *,
+    tls: tuple[str, str] | None = None,
+    grace_seconds: int = GRACE_SECONDS,
+) -> Server:
+    """A server of the application; ``tls`` names the files of a certificate chain and its key."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=grace_seconds,
+        ssl_certfile=None if tls is None else tls[0],
+        ssl_keyfile=None if tls is None else tls[1],
+    )
+    # Its lines would hold addresses with their queries, in which names stand; who sets up logging may not know.
+    logging.getLogger("uvicorn.access").disabled = True
+    return Server(config, started)

@@ -1,0 +1,408 @@
+"""REST: every verb, by its permission, with the same answers and errors as the Python door."""
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import AsyncGenerator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from lethelog.domain import errors
+from lethelog.domain.errors import (
+    AccessDenied,
+    Conflict,
+    InvalidCredential,
+    InvalidInput,
+    KeyReused,
+    LethelogError,
+    NotFound,
+    Unavailable,
+    WrongKind,
+)
+from lethelog.handlers.access.caller import TOKEN_PERMISSIONS
+from lethelog.handlers.access.tokens import Tokens
+from lethelog.handlers.client.client import AsyncClient
+from lethelog.handlers.http.problems import STATUS, TITLES, problem_of
+from lethelog.handlers.http.routes import BY_VERB, KEY_HEADER, POSITION_HEADER, ROUTES, STREAMED
+from lethelog.handlers.http.settings import HttpSettings
+from lethelog.handlers.memory import AsyncMemory
+
+from .rest_server import Served, serving_world
+from .test_permissions import ANYBODY, NEEDS, call, verbs
+
+
+@pytest.fixture
+async def served(world) -> AsyncGenerator[Served]:
+    async with serving_world(world) as opened:
+        yield opened
+
+
+# --- the table ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_verb_that_a_credential_may_allow_stands_somewhere_in_rest():
+    of_installation = {verb for verb, (needs, _) in NEEDS.items() if needs == "installation:admin"}
+    assert set(verbs()) - {"close", "caller"} == set(BY_VERB) | set(STREAMED) | of_installation
+    assert set(BY_VERB) & of_installation == set()
+
+
+def test_routes_differ_and_name_fields_of_what_they_take():
+    assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
+    for route in ROUTES:
+        assert set(route.in_path) <= set(route.takes.model_fields), route.verb
+        door = AsyncMemory if "." not in route.verb else None
+        if door is not None:
+            takes_key = "key" in inspect.signature(getattr(door, route.verb)).parameters
+            assert route.keyed == takes_key, route.verb
+
+
+def test_every_code_of_an_error_has_a_status_and_a_title():
+    kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, LethelogError)]
+    assert len(kinds) > 15 and {kind.code for kind in kinds} == set(STATUS) and set(STATUS) <= set(TITLES)
+
+    class Particular(Conflict):
+        code = "particular"
+
+    document = problem_of(Particular("says"), in_body=True)
+    assert (document["status"], document["code"]) == (409, "particular")
+
+
+def test_the_client_has_every_verb_with_the_signature_of_the_memory():
+    for verb in set(verbs()) - ANYBODY:
+        name, _, member = verb.partition(".")
+        if verb in BY_VERB or verb in STREAMED:
+            if not member:
+                mine, theirs = (inspect.signature(getattr(kind, name)) for kind in (AsyncClient, AsyncMemory))
+                assert list(mine.parameters) == list(theirs.parameters), verb
+        elif not member:
+            with pytest.raises(AccessDenied, match="installation"):
+                getattr(AsyncClient("http://localhost", "x"), name)()
+
+
+# --- permissions -------------------------------------------------------------------------------------------------------
+
+
+async def test_over_rest_each_verb_is_denied_without_its_permission_and_by_name(served):
+    await served.world.catch_up()
+    for verb, (needs, arguments) in NEEDS.items():
+        for needed in (needs,) if isinstance(needs, str) else needs:
+            if needed == "installation:admin" or verb in ("import_archive", "import_foreign"):
+                continue
+            async with served.client(TOKEN_PERMISSIONS - {needed}) as client:
+                await served.world.catch_up()
+                head = await served.world.engine.log.head()
+                with pytest.raises(AccessDenied) as denied:
+                    await call(client, verb, arguments)
+                assert denied.value.details["permission"] == needed, verb
+                assert await served.world.engine.log.head() == head, verb
+
+
+async def test_over_rest_no_verb_is_denied_with_its_permission_alone(served, monkeypatch, tmp_path):
+    monkeypatch.setattr("lethelog.handlers.erasure.rehearsal.WAIT_SECONDS", 0.1)
+    await served.world.engine.tenants.set_judgment(served.world.caller.tenant, True, served.world.caller.actor)
+    await served.world.catch_up()
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("{}\n")
+    for verb, (needs, arguments) in NEEDS.items():
+        if verb not in BY_VERB and verb not in STREAMED:
+            continue
+        given = {**arguments, "path": str(empty)} if "path" in arguments and "import" in verb else arguments
+        if verb == "export_archive":
+            given = {"path": str(tmp_path / "archive.jsonl")}
+        async with served.client((needs,) if isinstance(needs, str) else needs) as client:
+            await served.world.catch_up()
+            try:
+                await asyncio.wait_for(call(client, verb, given), 20)
+            except AccessDenied as denied:
+                raise AssertionError(verb) from denied
+            except LethelogError:
+                pass
+
+
+async def test_without_a_valid_credential_nothing_is_answered(served):
+    async with served.plain() as http:
+        for shown in (None, "Bearer", "Bearer nonsense", "Basic YTpi", "Bearer lethe_x"):
+            headers = {"Authorization": shown} if shown else {}
+            http.headers.pop("Authorization", None)
+            answer = await http.get("/memories", headers=headers)
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer"), shown
+            assert answer.json()["code"] == "invalid_credential"
+
+
+async def test_a_revoked_token_is_refused(served):
+    admin = Tokens(served.world.engine)
+    issued = await admin.issue(served.world.caller, {"actor": "agent:a", "permissions": ["memory:read"]})
+    await admin.revoke(served.world.caller, {"token_id": issued.token.id})
+    async with AsyncClient(served.url, issued.text) as client:
+        with pytest.raises(InvalidCredential):
+            await client.list()
+
+
+# --- writing and reading ------------------------------------------------------------------------------------------------
+
+
+async def test_what_was_written_is_read_back_with_its_version_and_position(served):
+    async with served.plain() as http:
+        made = await http.post("/memories", json={"content": "Deploys go to Hetzner", "memory_type": "decision"})
+        assert made.status_code == 201 and made.headers["etag"] == '"1"'
+        memory, position = made.json()["memory"], made.headers[POSITION_HEADER]
+        assert memory["topic"] == "Deploys go to Hetzner" and int(position) == made.json()["position"]
+        await served.world.catch_up()
+        got = await http.get(f"/memories/{memory['id']}", params={"after": position})
+        assert got.status_code == 200 and got.json()["content"] == "Deploys go to Hetzner"
+        assert got.headers["etag"] == '"1"'
+        again = await http.post("/memories", json={"content": "deploys  go to HETZNER", "memory_type": "decision"})
+        assert again.status_code == 200 and again.json()["deduplicated"] is True
+
+
+async def test_if_match_is_the_version_that_was_seen(served):
+    async with served.plain() as http:
+        memory = (await http.post("/memories", json={"content": "first"})).json()["memory"]["id"]
+        newer = await http.post(f"/memories/{memory}/move", json={"scope": "work"}, headers={"If-Match": '"1"'})
+        assert newer.status_code == 200 and newer.headers["etag"] == '"2"'
+        head = await served.world.engine.log.head()
+        stale = await http.post(f"/memories/{memory}/archive", json={}, headers={"If-Match": '"1"'})
+        assert stale.status_code == 412 and stale.json()["code"] == "precondition_failed"
+        assert stale.json()["current_version"] == 2
+        in_body = await http.post(f"/memories/{memory}/archive", json={"expected_version": 1})
+        assert in_body.status_code == 409 and in_body.json()["code"] == "conflict"
+        odd = await http.post(f"/memories/{memory}/archive", json={}, headers={"If-Match": "2"})
+        assert odd.status_code == 422 and odd.json()["field"] == "If-Match"
+        assert await served.world.engine.log.head() == head
+
+
+async def test_a_key_gives_the_first_answer_again_and_is_refused_for_another_command(served):
+    async with served.plain() as http:
+        sent = {"url": "/memories", "json": {"content": "once"}, "headers": {KEY_HEADER: "k-1"}}
+        first, second = await http.post(**sent), await http.post(**sent)
+        assert first.json()["memory"]["id"] == second.json()["memory"]["id"]
+        assert first.json()["position"] == second.json()["position"]
+        other = await http.post("/memories", json={"content": "twice"}, headers={KEY_HEADER: "k-1"})
+        assert other.status_code == 422 and other.json()["code"] == "key_reused"
+        unkeyed = await http.post("/sessions", json={"session": "s"}, headers={KEY_HEADER: "k-2"})
+        assert unkeyed.status_code == 422 and unkeyed.json()["field"] == KEY_HEADER
+
+
+async def test_many_are_written_each_with_its_own_result_and_once_by_their_key(served):
+    items = [{"content": "one", "tags": ["a"]}, {"content": ""}, {"content": "two"}, {"content": "one"}, {"x": 1}]
+    async with served.client() as client:
+        done = await client.remember_many(items, key="batch")
+        assert [item.status for item in done.items][1:3] == ["refused", "written"]
+        assert done.counts == {"written": 2, "refused": 2, "deduplicated": 1}
+        assert done.items[1].error["field"] == "content" and done.items[0].memory_id == done.items[3].memory_id
+        head = await served.world.engine.log.head()
+        again = await client.remember_many(items, key="batch")
+        assert [item.memory_id for item in again.items] == [item.memory_id for item in done.items]
+        assert await served.world.engine.log.head() == head
+        put_away = await client.archive_many([done.items[0].memory_id, uuid4(), done.items[2].memory_id])
+        assert [item.status for item in put_away.items] == ["written", "refused", "written"]
+        assert put_away.items[1].error["code"] == "not_found"
+        for wrong in ([], [{}] * 101, "text"):
+            with pytest.raises(InvalidInput, match="items"):
+                await client.remember_many(wrong)
+
+
+async def test_the_client_raises_what_the_memory_raises(served):
+    other = await served.world.another_caller()
+    async with served.client() as client, served.client(caller=other) as stranger:
+        written = await client.remember("Sessions live in PostgreSQL", key="a")
+        await served.world.catch_up()
+        answers = set()
+        for unknown in (written.memory.id, uuid4()):
+            with pytest.raises(NotFound) as missing:
+                await stranger.get(unknown)
+            answers.add(str(missing.value).replace(str(unknown), "ID"))
+        assert len(answers) == 1
+        with pytest.raises(InvalidInput) as invalid:
+            await client.revise(written.memory.id, "x" * 2_001)
+        assert invalid.value.field == "content"
+        with pytest.raises(Conflict) as conflict:
+            await client.archive(written.memory.id, expected_version=7)
+        assert conflict.value.details["current_version"] == 1
+        with pytest.raises(KeyReused):
+            await client.remember("Other text", key="a")
+        session = await client.sessions.open("s")
+        await served.world.catch_up()
+        with pytest.raises(WrongKind):
+            await client.get(session.id)
+        assert session.id == (await client.sessions.show(session.id)).id
+
+
+async def test_reads_of_the_client_wait_for_its_own_writes(served):
+    live = served.world.runners
+    async with served.client() as client:
+        written = await client.remember("Written a moment ago")
+        reading = asyncio.create_task(client.list())
+        await asyncio.sleep(0)
+        for runner in live:
+            await runner.catch_up(written.position)
+        assert [one.id for one in (await reading).memories] == [written.memory.id]
+
+
+async def test_what_cannot_be_read_as_a_request_is_a_problem_and_changes_nothing(served):
+    head = await served.world.engine.log.head()
+    async with served.plain() as http:
+        head = await served.world.engine.log.head()
+        asked: list[tuple[int, str, Any]] = [
+            (422, "body", await http.post("/memories", content=b"{", headers={"content-type": "application/json"})),
+            (422, "body", await http.post("/memories", json=["content"])),
+            (422, "body", await http.post("/memories", content=b'{"content": NaN}', headers={"content-type": "application/json"})),
+            (422, "body", await http.post("/memories", content=b"[" * 100_000, headers={"content-type": "application/json"})),
+            (422, "content", await http.post("/memories", json={})),
+            (422, "colour", await http.post("/memories", json={"content": "c", "colour": "red"})),
+            (422, "key", await http.post("/memories", json={"content": "c", "key": "k"})),
+            (422, "memory_id", await http.post(f"/memories/{uuid4()}/archive", json={"memory_id": str(uuid4())})),
+            (422, "memory_id", await http.get("/memories/nonsense")),
+            (422, "limit", await http.get("/memories", params={"limit": "many"})),
+            (422, "limit", await http.get("/memories?limit=1&limit=2")),
+            (422, "colour", await http.get("/memories", params={"colour": "red"})),
+            (422, "limit", await http.post("/memories?limit=1", json={"content": "c"})),
+            (422, "facts.0.value", await http.post("/memories", json={"content": "c", "facts": [{"subject": "s", "predicate": "p"}]})),
+        ]  # fmt: skip
+        for status, field, answer in asked:
+            said = answer.json()
+            assert (answer.status_code, said["field"]) == (status, field), said
+            assert answer.headers["content-type"] == "application/problem+json"
+            [error] = said["errors"]
+            expected = "parameter" if answer.request.method == "GET" else "pointer"
+            assert error[expected] == (field if expected == "parameter" else "#/" + field.replace(".", "/"))
+        text = await http.post("/memories", content=b"x", headers={"content-type": "text/plain"})
+        assert (text.status_code, text.json()["code"]) == (415, "unsupported_media_type")
+        nowhere, wrong = await http.get("/nowhere"), await http.delete("/memories")
+        assert (nowhere.status_code, wrong.status_code) == (404, 405)
+        assert nowhere.json()["code"] == wrong.json()["code"] == "no_route"
+    assert await served.world.engine.log.head() == head
+
+
+async def test_bodies_and_rates_are_bounded(world):
+    async with serving_world(world, HttpSettings(requests_per_second=1, body_limit=2_048)) as served:
+        async with served.plain() as http:
+            large = await http.post("/memories", json={"content": "x" * 3_000})
+            assert (large.status_code, large.json()["code"]) == (413, "too_large")
+
+            async def pieces() -> AsyncGenerator[bytes]:
+                for _ in range(30):
+                    yield b" " * 100
+
+            unsaid = await http.post("/memories", content=pieces(), headers={"content-type": "application/json"})
+            assert unsaid.status_code == 413
+            answers = [await http.get("/whoami") for _ in range(12)]
+            assert [one.status_code for one in answers[:8]] == [200] * 8
+            assert answers[-1].status_code == 429 and answers[-1].json()["code"] == "rate_limited"
+            assert 1 <= int(answers[-1].headers["retry-after"]) <= 20
+        other = await world.another_caller()
+        async with served.plain(caller=other) as http:
+            assert (await http.get("/whoami")).status_code == 200
+
+
+# --- streams -------------------------------------------------------------------------------------------------------------
+
+
+async def test_events_come_as_they_are_committed_and_a_client_goes_on_where_it_was_cut_off(served):
+    async with served.client() as client:
+        first = await client.remember("one")
+        events = client.tail(from_position=first.position, names=["memory.*"])
+        assert (await anext(events)).position == first.position
+        coming = asyncio.create_task(anext(events))
+        second = await client.remember("two")
+        assert (await asyncio.wait_for(coming, 10)).position == second.position
+        await events.aclose()
+    async with served.plain() as http:
+        headers = {"Last-Event-ID": str(first.position)}
+        async with http.stream("GET", "/events/stream?names=memory.*", headers=headers) as stream:
+            lines = stream.aiter_lines()
+            seen = [await anext(lines) for _ in range(3)]
+        assert seen[:2] == [f"id: {second.position}", "event: memory.remembered"]
+        assert json.loads(seen[2].removeprefix("data: "))["position"] == second.position
+        odd = await http.get("/events/stream", headers={"Last-Event-ID": "x"})
+        assert odd.status_code == 422
+
+
+async def test_a_stream_begins_behind_what_there_is_and_misses_nothing_after(served):
+    async with served.client() as client:
+        await client.remember("before")
+        events = client.tail(names=["memory.*"])
+        coming = asyncio.create_task(anext(events))
+        while not served.server.server_state.connections:
+            await asyncio.sleep(0.01)
+        # Its position was taken when the answer began, so that it matters not when this is written.
+        await asyncio.sleep(0.2)
+        after = await client.remember("after")
+        assert (await asyncio.wait_for(coming, 10)).position == after.position
+        await events.aclose()
+
+
+async def test_so_many_streams_are_open_at_a_time_and_a_closed_one_makes_room(world):
+    bounds = HttpSettings(requests_per_second=0, streams=1)
+    async with serving_world(world, bounds) as served, served.plain() as http:
+        async with http.stream("GET", "/events/stream?from_position=1") as stream:
+            assert stream.status_code == 200
+            await anext(stream.aiter_lines())
+            full = await http.get("/events/stream?from_position=1")
+            assert (full.status_code, full.json()["code"]) == (503, "unavailable")
+        for _ in range(200):
+            async with http.stream("GET", "/events/stream?from_position=1") as again:
+                if again.status_code == 200:
+                    break
+            await asyncio.sleep(0.02)
+        assert again.status_code == 200
+
+
+async def test_memories_are_replayed_from_the_log_over_the_wire(served):
+    async with served.client() as client:
+        written = [await client.remember(f"memory {n}") for n in range(3)]
+        found = [one.id async for one in client.replay(written[1].position)]
+        assert sorted(found) == sorted(one.memory.id for one in written[:2])
+        with pytest.raises(InvalidInput, match="to"):
+            _ = [one async for one in client.replay(10**9)]
+
+
+async def test_an_archive_moves_from_one_server_to_another(world, elsewhere, tmp_path):
+    async with serving_world(world) as here, serving_world(elsewhere) as there:
+        async with here.client() as client:
+            written = await client.remember("Moves with its history", memory_type="decision")
+            await client.archive(written.memory.id)
+            file = tmp_path / "archive.jsonl"
+            said = await client.export_archive(file)
+            assert (said.memories, said.file) == (1, str(file))
+            with pytest.raises(InvalidInput, match="exists"):
+                await client.export_archive(file)
+        async with there.client() as client:
+            preview = await client.import_archive(file, dry_run=True)
+            assert preview.position == 0 or (await client.list()).total == 0
+            await client.import_archive(file)
+            await elsewhere.catch_up()
+            moved = await client.get(written.memory.id)
+            assert (moved.content, moved.status) == ("Moves with its history", "archived")
+
+
+# --- how it does -----------------------------------------------------------------------------------------------------------
+
+
+async def test_health_tells_how_it_does_and_nothing_of_any_tenant(served, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG, "lethelog")
+    caplog.set_level(logging.DEBUG, "uvicorn")
+    await served.world.catch_up()
+    async with served.plain() as http:
+        await http.post("/memories", json={"content": "canary-content-93", "user_id": "canary-user-93"})
+        await http.get("/memories", params={"user_id": "canary-user-93"})
+        await http.get("/memories", params={"limit": "canary-limit-93"})
+        root = served.url
+        assert (await http.get(f"{root}/healthz")).json() == {"status": "alive"}
+        ready = await http.get(f"{root}/readyz")
+        assert ready.status_code == 200 and "live_memory" in ready.json()["read_models"]
+        assert (await http.get(f"{root}/version")).json()["api"] == "v1"
+        figures = (await http.get(f"{root}/metrics")).text
+    assert 'lethelog_http_requests_total{method="POST",route="/api/v1/memories",status="201"} 1.0' in figures
+    assert 'lethelog_read_model_lag_events{read_model="live_memory"}' in figures
+    of_server = "\n".join(one.getMessage() for one in caplog.records if not one.name.startswith("http"))
+    for place in (figures, of_server):
+        assert "canary" not in place and str(served.world.caller.tenant) not in place
+
+
+async def test_a_server_that_is_not_there_is_said_to_be_so():
+    async with AsyncClient("http://127.0.0.1:9", "lethe_x") as client:
+        with pytest.raises(Unavailable, match="does not answer"):
+            await client.remember("x")
