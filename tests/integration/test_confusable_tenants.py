@@ -9,6 +9,7 @@ import contextlib
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -20,11 +21,13 @@ from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.access.credentials import Credential, Credentials
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.claims import TextClaims
+from lethelog.handlers.client.client import AsyncClient
 from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.streams.broker import STREAM_KINDS
 
 from .passes import ToldJudge, pass_settings, sure, working
+from .rest_server import serving_world
 
 NAMES = (
     "acme",
@@ -48,6 +51,7 @@ class Resident:
     tenant: UUID
     door: AsyncMemory
     judge: ToldJudge
+    token: str = field(repr=False)
     canary: str = field(default_factory=lambda: f"canary{uuid4().hex}")
     memories: list[UUID] = field(default_factory=list)
     proposal: UUID | None = None
@@ -142,6 +146,27 @@ async def refusals(one: Resident, others: list[Resident]) -> Any:
     return told
 
 
+async def over_rest(one: Resident, others: list[Resident]) -> Any:
+    """The same by the server that all tenants share, and what it says of things of others."""
+    served_by = SimpleNamespace(engine=one.door.engine, caller=await one.door.caller())
+    seen: list[Any] = []
+    async with serving_world(served_by) as served, AsyncClient(served.url, one.token) as client:
+        seen += [await client.search(one.canary, limit=25), await client.list(limit=100)]
+        seen += [await client.get_many(one.memories[:20]), await client.history(one.memories[0])]
+        seen += [await client.events(limit=500), await client.proposals(limit=50), await client.whoami()]
+        seen.append(await client.explain(one.proposal))
+        async with contextlib.aclosing(client.tail(from_position=1)) as events:
+            seen.append(await anext(events))
+        for other in others:
+            with pytest.raises(LethelogError) as refused:
+                await client.get(other.memories[0])
+            seen.append(refused.value.as_dict())
+            with pytest.raises(LethelogError) as refused:
+                await client.accept(other.proposal)
+            seen.append(refused.value.as_dict())
+    return seen
+
+
 PATHS: dict[str, tuple[Path, bool]] = {
     "search": (searched, True),
     "search in the past": (searched_in_the_past, True),
@@ -157,6 +182,7 @@ PATHS: dict[str, tuple[Path, bool]] = {
     "settings": (settings, False),
     "tokens": (tokens, False),
     "error texts": (refusals, False),
+    "rest": (over_rest, True),
 }
 """Name, path, and whether it shows the tenant's own canary: the positive control."""
 
@@ -179,7 +205,7 @@ async def residents(world, broker):
         allowed = ["memory:read", "memory:write", "memory:review", "memory:import", "stream:read", "tenant:admin"]
         issued = await tokens_of.issue(operator, {"actor": "person:ada", "permissions": allowed})
         door = AsyncMemory(world.engine, Credential(credentials, issued.text), pass_settings(judge))
-        found.append(Resident(name, made.id, door, judge))
+        found.append(Resident(name, made.id, door, judge, issued.text))
     assert len({one.tenant for one in found}) == len(NAMES)
     await asyncio.gather(*(filled(world, one) for one in found))
     await world.catch_up()
