@@ -3,7 +3,7 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 UV := $(shell command -v uv 2>/dev/null || echo $(VENV)/bin/uv)
 
-.PHONY: help env demo test check up down bench lock clean
+.PHONY: help env demo test check up down bench docs lock clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -40,8 +40,11 @@ bench: env  ## Speed against stock parts, written to docs/reports (ARGS=--quick 
 	$(PYTHON) -m lethelog bench --json docs/reports/bench.json --chart docs/reports/bench.svg \
 		--report docs/reports/bench.md $(ARGS)
 
+docs: env  ## Build the documentation as a site, into site/
+	$(VENV)/bin/zensical build --strict --clean
+
 lock: env  ## Bring uv.lock up to date with pyproject.toml
 	$(UV) lock
 
 clean:  ## Remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist *.egg-info
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist site .cache *.egg-info

@@ -23,8 +23,8 @@ from .row import Row, quantile
 from .sample import Writer
 
 CLIENTS = 50
-_FILLED = 1_000
-"""Memories that are there before anybody searches."""
+
+
 _READY_SECONDS = 60.0
 
 
@@ -56,7 +56,7 @@ async def doors(bench: Bench) -> list[Row]:
                     actor="agent:bench",
                 )
                 clients = await stack.enter_async_context(opened(settings))
-                measured[name] = await _times(clients, each)
+                measured[name] = await _times(clients, each, bench.pick(1_000, 60))
         flush = bench.servers.flush_ms()
     mine, theirs = measured["over REST"], measured["in process"]
     return [
@@ -75,9 +75,10 @@ async def doors(bench: Bench) -> list[Row]:
     ]
 
 
-async def _times(clients: Sequence[_Door], each: int) -> _Times:
+async def _times(clients: Sequence[_Door], each: int, filled: int) -> _Times:
+    """Of what ``each`` client asks, where so many memories are there before."""
     writer = Writer()
-    filling = list(writer.texts(_FILLED))
+    filling = list(writer.texts(filled))
     share = len(filling) // len(clients)
     await asyncio.gather(
         *(
