@@ -15,17 +15,31 @@ if TYPE_CHECKING:
     from .handlers.facades.langgraph_store import LethelogStore as LethelogStore
     from .ops.local import AsyncMemory as AsyncMemory
     from .ops.local import Memory as Memory
+    from .ops.mem0_doors import AsyncMem0Memory as AsyncMem0Memory
+    from .ops.mem0_doors import Mem0Memory as Mem0Memory
 
 _EXPORTS = {
     "AsyncClient": ".handlers.client.client",
+    "AsyncMem0Memory": ".ops.mem0_doors",
     "AsyncMemory": ".ops.local",
     "Client": ".handlers.client.client",
     "LethelogError": ".domain.errors",
     "LethelogStore": ".handlers.facades.langgraph_store",
+    "Mem0Memory": ".ops.mem0_doors",
     "Memory": ".ops.local",
 }
 
-__all__ = ["AsyncClient", "AsyncMemory", "Client", "LethelogError", "LethelogStore", "Memory", "__version__"]
+__all__ = [
+    "AsyncClient",
+    "AsyncMem0Memory",
+    "AsyncMemory",
+    "Client",
+    "LethelogError",
+    "LethelogStore",
+    "Mem0Memory",
+    "Memory",
+    "__version__",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,10 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -14,19 +13,12 @@ from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, PutOp,
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
 from langgraph.store.postgres.aio import AsyncPostgresStore
-from lethelog import LethelogStore, Memory
+from lethelog import LethelogStore
 from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput
 from lethelog.handlers.access.caller import Caller
-from lethelog.handlers.blocking import BlockingMemory
-from lethelog.handlers.forgetting.settings import PassSettings
-from lethelog.handlers.judges.none import NoJudge
-from lethelog.handlers.memory import AsyncMemory
-from lethelog.ops.local import open_memory
-from lethelog.ops.settings import Settings
-from lethelog.streams.payloads import Actor
 
 from ..conftest import fresh_database
-from .conftest import HeldClock
+from .opened import OfTenant, Opened, opened_memory
 
 
 class Calls:
@@ -314,43 +306,10 @@ class TestPostgresStore(Contract):
             yield calls
 
 
-class OfTenant(BlockingMemory):
-    """The door of one tenant to a memory that is open already."""
-
-    def __init__(self, whole: BlockingMemory, caller: Caller) -> None:
-        self._loop = whole._loop
-        self.asyncio = self._door = AsyncMemory(
-            whole.asyncio.engine, caller, PassSettings(NoJudge(), None, 0.0), position=whole.position
-        )
-
-
-@dataclass
-class Opened:
-    """A memory, and the clock that it goes by."""
-
-    memory: BlockingMemory
-    clock: HeldClock
-
-    def tenant(self, **given: Any) -> OfTenant:
-        """A tenant of its own."""
-        caller = Caller(uuid4(), Actor("person", uuid4()), **given)
-        engine = self.memory.asyncio.engine
-        self.memory.run(engine.tenants.ensure(caller.tenant, caller.actor))
-        return OfTenant(self.memory, caller)
-
-
 @pytest.fixture(scope="module")
 def opened(servers, world_template: str, drop, tmp_path_factory) -> Generator[Opened]:
-    clock = HeldClock()
-    with fresh_database(servers, world_template, drop) as url:
-        settings = Settings.load(
-            data_dir=tmp_path_factory.mktemp("store"),
-            database_url=url,
-            broker_url=servers.broker_url,
-            broker_prefix=f"t{uuid4().hex[:12]}",
-        )
-        with Memory(lambda: open_memory(settings, ("views",), clock=clock)) as memory:
-            yield Opened(memory, clock)
+    with opened_memory(servers, world_template, drop, tmp_path_factory.mktemp("store")) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -494,7 +453,9 @@ class TestLifetimesHere(Lifetimes):
 
     def test_whoever_may_only_read_reads_and_prolongs_nothing(self, memory: OfTenant, opened: Opened):
         caller = memory.run(memory.asyncio.caller())
-        reader = OfTenant(opened.memory, Caller(caller.tenant, caller.actor, frozenset({"memory:read"})))
+        reader = OfTenant(
+            opened.memory, Caller(caller.tenant, caller.actor, frozenset({"memory:read"})), memory.position
+        )
         LethelogStore(memory).put(("t",), "k", {"n": 1}, ttl=10)
         opened.clock.forward(minutes=6)
         assert LethelogStore(reader).get(("t",), "k").value == {"n": 1}

@@ -20,6 +20,11 @@ def test_importing_the_package_loads_no_facade_and_nothing_that_one_needs():
     )
 
 
+def test_the_facade_of_mem0_needs_neither_mem0_nor_langgraph():
+    code = "import sys; from lethelog import Mem0Memory, AsyncMem0Memory; print({'mem0', 'langgraph'} & set(sys.modules))"
+    assert run(code) == "set()"
+
+
 def test_without_the_extra_the_error_says_what_to_install():
     code = (
         "import sys; sys.modules['langgraph'] = None\n"
