@@ -1,7 +1,7 @@
 """Asking for a consolidation pass, by hand or by the hourly schedule, and showing one (behaviour.md 1.13)."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from ...domain.fields import CommandKey as KeyText
 from ...domain.fields import Id, Input, parse
 from ...domain.policy import ForgettingPolicy
 from ...projections.embedders.floors import consolidation_floor_for
-from ...projections.generations import read_models
+from ...projections.generations import read_models, tenant_read_models
 from ...streams.folding import fold_stream
 from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, ClaimHeld, CommandKey, Log, NewEvent, Repeated, Unit
@@ -31,6 +31,8 @@ from .views import ConsolidationView
 OPEN, LATEST = "open-consolidation", "latest-consolidation"
 """Kinds of claims: the pass of a tenant that is open, and the last one that was completed."""
 DIGEST = b"consolidation"
+PATIENCE = timedelta(minutes=5)
+"""How long a pass is left to the process that took it up, before another one goes on with it."""
 Trigger = Literal["schedule", "hand"]
 
 
@@ -77,16 +79,27 @@ class Consolidations:
         caller.require("memory:read")
         return await self._view(caller.tenant, parse(ConsolidationQuery, arguments).pass_id)
 
+    async def staged(self, caller: Caller, pass_id: UUID) -> int:
+        """How many proposals of a pass stand in the queue by now."""
+        caller.require("memory:read")
+        async with tenant_read_models(self._engine.doors, caller.tenant) as connection:
+            cursor = await connection.execute(
+                "select count(*) from review_queue where tenant = %s and source = %s", (caller.tenant, pass_id)
+            )
+            [counted] = await cursor.fetchone() or (0,)
+        return counted
+
     async def request_scheduled(self, tenant: UUID, now: datetime) -> UUID | None:
-        """The hour's pass, requested at most once; the one that is open already, so that it is carried on; None
-        where there is nothing to do.
+        """The hour's pass, requested at most once; one that stands still, so that it is carried on; None where
+        there is nothing to do.
 
         A tenant whose policy says that memories are brought together elsewhere, or never, has no schedule, and one
         in which nothing changed since the last pass has nothing to be compared.
         """
         [held] = await self._engine.log.holders(tenant, [(OPEN, DIGEST)])
         if held is not None:
-            return held
+            standing = await load_consolidation(self._engine.log, tenant, held)
+            return None if await is_at_work(self._engine.log, standing) else held
         state = await self._engine.tenants.get(tenant, fresh=True)
         requested = self._requested("schedule", state.policy)
         if state.policy.consolidation not in (None, "offline") or requested.floor is None:
@@ -149,6 +162,11 @@ async def load_consolidation(log: Log, tenant: UUID, pass_id: UUID) -> Consolida
     if state is None:
         raise NotFound(f"no consolidation pass {pass_id}", pass_id=pass_id)
     return state
+
+
+async def is_at_work(log: Log, state: ConsolidationState) -> bool:
+    """Whether an open pass is new enough for whoever asked for it, or heard of it first, to be at it still."""
+    return await log.now() - state.requested_at < PATIENCE
 
 
 async def latest(log: Log, tenant: UUID) -> ConsolidationState | None:

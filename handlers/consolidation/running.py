@@ -21,7 +21,7 @@ from ...streams.payloads import Envelope, RecordedEvent
 from ..engine import Engine
 from ..forgetting.pass_log import WORKER
 from ..reviewing.staging import stage
-from .passes import DIGEST, LATEST, OPEN, changed_after, latest, load_consolidation
+from .passes import DIGEST, LATEST, OPEN, PATIENCE, changed_after, is_at_work, latest, load_consolidation
 
 VIEW_SECONDS = 60.0
 """How long a pass waits for the read models that it compares."""
@@ -36,7 +36,15 @@ class Consolidating:
         self._engine = engine
 
     async def on_requested(self, recorded: RecordedEvent) -> None:
-        """Run a requested pass; a read model that is behind is waited for."""
+        """Run a requested pass; a read model that is behind is waited for.
+
+        One of the schedule is run by whoever asked for it, and taken up here where that one does not end it.
+        """
+        asked = recorded.event
+        if isinstance(asked, e.ConsolidationRequested) and asked.trigger == "schedule":
+            state = await load_consolidation(self._engine.log, recorded.tenant, recorded.stream)
+            if state.open and await is_at_work(self._engine.log, state):
+                raise RetryLater(PATIENCE.total_seconds())
         try:
             await self.run(recorded.tenant, recorded.stream)
         except NotCaughtUp:

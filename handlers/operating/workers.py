@@ -20,6 +20,7 @@ from ...streams.acknowledgments import QUEUE
 from ...streams.broker import BrokerSettings
 from ...streams.ending import end
 from ...streams.handling import RetryPolicy
+from ...streams.payloads import UnreadableEvent
 from ...streams.relay import Relay
 from ...streams.subscriptions import (
     EventHandler,
@@ -205,13 +206,16 @@ class Workers:
         passes = Passes(self._engine, self._settings)
         async with self._engine.database.connection() as connection:
             # Every tenant has a key before it has an event; the table is small and needs no scan of the log.
-            cursor = await connection.execute("select distinct tenant from lethelog_vault.tenant_keys")
+            cursor = await connection.execute("select distinct tenant from lethelog_vault.tenant_keys order by 1")
             tenants = [row[0] for row in await cursor.fetchall()]
         for tenant in tenants:
             try:
                 await passes.request_scheduled(tenant, self._engine.clock())
             except NotFound:
                 continue
+            except UnreadableEvent as error:
+                # Damaged, or written by a newer version: it holds no other tenant's pass up.
+                _LOG.warning("a tenant was left out of the schedule of passes: %s", error.code)
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._tasks.append(asyncio.create_task(work, name=f"lethelog-{name}"))

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ...domain.errors import Conflict
+from ...domain.errors import Conflict, InvalidInput
 from ...domain.event import Event
 from ...domain.events import SessionOpened
 from ...domain.fields import Id, Input, Name, Position, Scope, parse
@@ -65,7 +65,10 @@ class Sessions:
         self._engine = engine
 
     async def open(self, caller: Caller, arguments: Mapping[str, Any]) -> SessionView:
-        """Begin a run; where there is one of this user, agent and session already, it is taken up."""
+        """Begin a run; where there is one of this user, agent and session already, it is taken up.
+
+        What it is about stays as it was opened (1.15): raises `InvalidInput` for another project or scope.
+        """
         caller.require("memory:write")
         command = parse(OpenSession, arguments)
         tenant, log = caller.tenant, self._engine.log
@@ -74,17 +77,20 @@ class Sessions:
             fence = await log.fence(tenant)
             session = await self._name(tenant, "session", command.session)
             assert session is not None
+            user = await self._name(tenant, "user", command.user)
+            agent = await self._name(tenant, "agent", command.agent)
+            digest = b"".join((one or UUID(int=0)).bytes for one in (user, agent, session))
+            [holder] = await log.holders(tenant, [(CLAIM, digest)])
+            if holder is not None:
+                await self._refuse_others(tenant, holder, command)
+                return await self._move(caller, holder, lambda state: decide_resume(state, "open"))
             opened = SessionOpened(
                 session=session,
-                user=await self._name(tenant, "user", command.user),
-                agent=await self._name(tenant, "agent", command.agent),
+                user=user,
+                agent=agent,
                 project=await self._name(tenant, "project", command.project),
                 scope=command.scope,
             )
-            digest = b"".join((one or UUID(int=0)).bytes for one in (opened.user, opened.agent, opened.session))
-            [holder] = await log.holders(tenant, [(CLAIM, digest)])
-            if holder is not None:
-                return await self._move(caller, holder, lambda state: decide_resume(state, "open"))
             outcome = await log.append(
                 Unit(
                     tenant=tenant,
@@ -178,6 +184,15 @@ class Sessions:
                 return await self._view(caller.tenant, run_id, outcome.position)
         raise Conflict("the session keeps changing while this is tried; try again")
 
+    async def _refuse_others(self, tenant: UUID, run_id: UUID, command: OpenSession) -> None:
+        state = await load_session(self._engine.log, tenant, run_id)
+        project = command.project
+        present = None if project is None else await self._engine.directory.find(tenant, "project", project)
+        if project is not None and (present is None or present != state.project):
+            raise _opened_otherwise("project")
+        if command.scope not in (None, state.scope):
+            raise _opened_otherwise("scope")
+
     async def _envelope(self, caller: Caller) -> Envelope:
         command = new_id()
         tenant = await self._engine.tenants.get(caller.tenant)
@@ -219,3 +234,11 @@ class Sessions:
             )
             for one in states
         )
+
+
+def _opened_otherwise(field: str) -> InvalidInput:
+    return InvalidInput(
+        field,
+        "is not the one that this session was opened with",
+        "Leave it out, or open a session of another name",
+    )

@@ -58,10 +58,9 @@ def consolidate(
 
 
 def _waited(session: Session, memory: "Memory", key: str | None) -> "ConsolidationView":
-    if not session.printer.watched:
-        return memory.consolidate(wait_seconds=WAIT_SECONDS, key=key)
-    with session.printer.err.status("comparing memories"):
-        return memory.consolidate(wait_seconds=WAIT_SECONDS, key=key)
+    left = "what was proposed stays; a worker goes on with the pass (lethelog up)"
+    with session.printer.progress("comparing memories", left=left) as report:
+        return memory.consolidate(wait_seconds=WAIT_SECONDS, key=key, report=report)
 
 
 def _summary(found: "ConsolidationView") -> Text:

@@ -82,9 +82,9 @@ class World:
         [view] = await self.reading.get(self.caller, {"ids": [memory_id]})
         return view
 
-    async def another_caller(self) -> Caller:
-        """A caller of another tenant."""
-        other = Caller(uuid4(), Actor("person", uuid4()))
+    async def another_caller(self, tenant: UUID | None = None) -> Caller:
+        """A caller of another tenant, of a new one where none is named."""
+        other = Caller(tenant or uuid4(), Actor("person", uuid4()))
         await self.engine.tenants.ensure(other.tenant, other.actor)
         return other
 

@@ -274,7 +274,10 @@ async def test_f17_a_window_round_trips_and_counts_half_open(world):
 
 
 async def test_what_held_then_is_not_ranked_last_because_of_a_later_closing(world):
-    """Without valid_at the superseded one comes last and flagged; at the time it held it is the answer."""
+    """Without valid_at the superseded one comes last and flagged; at the time it held it is the answer.
+
+    Superseded flag: superseded row is returned last with flag true.
+    """
     world.clock.now = DAYS[0]
     porto = await world.remember("The office is in Porto")
     world.clock.now = DAYS[5]

@@ -3,7 +3,12 @@
 from uuid import uuid4
 
 import pytest
-from lethelog.domain.errors import Conflict, InvalidInput
+from lethelog.domain import events as e
+from lethelog.domain.errors import Conflict, InvalidInput, NotFound
+from lethelog.handlers.reviewing.staging import stage
+from lethelog.projections.generations import tenant_read_models
+from lethelog.streams.log import NewEvent, Unit
+from lethelog.streams.payloads import Envelope
 
 from .review_desk import dependency, edge, with_views
 
@@ -107,3 +112,41 @@ async def test_an_id_that_is_no_open_proposal_is_refused_on_its_own(world):
     command = {"verdict": "reject", "proposal_ids": [uuid4(), one]}
     done = await with_views(world, world.reviewing.decide_many(world.caller, command))
     assert [(item.status, item.reason) for item in done.items] == [("refused", "not_found"), ("rejected", None)]
+
+
+async def test_a_page_holds_25_of_30_with_the_total_and_a_cursor_and_dismissed_ones_are_never_listed(world):
+    """Proposal listing: 30 proposed + 5 dismissed → 25 items, total 30, cursor."""
+    memories = [await world.remember(f"Deploys go to place {n}") for n in range(35)]
+    tenant, envelope = world.caller.tenant, Envelope(world.caller.actor, cause=uuid4(), correlation=uuid4())
+    for one in memories[:30]:
+        said = {
+            "memory_id": one,
+            "related_id": uuid4(),
+            "seen": {one: 1},
+            "source": uuid4(),
+            "ended": "superseded",
+        }
+        await stage(world.engine.log, tenant, e.DependencyStaged(**said), envelope)
+    kept = []
+    for one in memories[30:]:
+        about = {"pass_id": uuid4(), "ref": "s0", "rule": "single", "memory_id": one, "seen": {one: 1}}
+        verdict = {"action": "archive", "probability": 0.84, "probabilities": {"archive": 0.84, "keep": 0.16}}
+        by = {"judge": "told:1", "model": "told-1", "verdict_event": uuid4()}
+        dismissed = e.ProposalDismissed(**about, **verdict, **by, reason="below_threshold")
+        kept.append(uuid4())
+        await world.engine.log.append(Unit(tenant, kept[-1], [NewEvent(kept[-1], 1, dismissed)], envelope))
+    await world.catch_up()
+    first = await world.reviewing.list(world.caller, {})
+    assert (len(first.proposals), first.total, first.totals) == (25, 30, {"dependency": 30})
+    rest = await world.reviewing.list(world.caller, {"cursor": first.next_cursor})
+    assert (len(rest.proposals), rest.total, rest.next_cursor) == (5, 30, None)
+    listed = [one.memory_id for one in (*first.proposals, *rest.proposals)]
+    assert listed == memories[:30], "oldest first, each once"
+    async with tenant_read_models(world.engine.doors, tenant) as connection:
+        cursor = await connection.execute("select count(*) from review_queue where status = 'dismissed'")
+        assert await cursor.fetchone() == (5,), "they are on record all the same"
+    with pytest.raises(NotFound):
+        await world.reviewing.show(world.caller, {"proposal_id": kept[0]})
+    for limit in (0, 101):
+        with pytest.raises(InvalidInput):
+            await world.reviewing.list(world.caller, {"limit": limit})

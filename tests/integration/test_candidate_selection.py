@@ -176,7 +176,10 @@ async def test_freshness_exactly_at_the_window_is_not_stale(store: Store):
 
 
 async def test_of_70_stale_singles_the_60_oldest_are_asked(store: Store):
-    """A22. Recalls do not exist here: only reaffirm, move and revise make fresh (F25)."""
+    """A22. Recalls do not exist here: only reaffirm, move and revise make fresh (F25).
+
+    Forgetting candidates: singles.
+    """
     made = [await store.remember(days=40 + n, scope=f"s{n}") for n in range(70)]
     selection = await store.select()
     assert [item.memory_id for item in selection.items] == made[:9:-1]
@@ -184,6 +187,7 @@ async def test_of_70_stale_singles_the_60_oldest_are_asked(store: Store):
 
 
 async def test_events_and_notes_are_in_neither_stream(store: Store):
+    """Note/event excluded: a 40-day-old note and event → never candidates."""
     for kind in ("event", "note", "pattern", "commitment"):
         await store.remember(memory_type=kind)
         await store.remember(memory_type=kind)
@@ -211,6 +215,7 @@ async def test_a_single_is_shown_with_its_three_nearest_newer_of_type_and_scope(
 
 
 async def test_what_can_only_conflict_is_not_asked_alone(store: Store):
+    """Blocker rule: stale blocker alone → no judge item."""
     blocker, pinned = await store.remember(memory_type="blocker"), await store.remember(pinned=True, scope="work")
     assert await store.asked() == []
     newer = await store.remember(days=1, memory_type="blocker")
@@ -221,7 +226,10 @@ async def test_what_can_only_conflict_is_not_asked_alone(store: Store):
 
 
 async def test_pairs_need_the_same_type_scope_and_project(store: Store):
-    """No project equals no project, and no project is not some project."""
+    """No project equals no project, and no project is not some project.
+
+    Forgetting candidates: pairs: null project pairs with null project; null with "x" does not.
+    """
     store.only_pairs()
     alone = await store.remember(days=50)
     with_project = await store.remember(days=49, project="x")
@@ -241,7 +249,7 @@ async def test_blockers_make_no_pairs(store: Store):
 
 
 async def test_one_judgment_per_memory_and_run(store: Store):
-    """A23."""
+    """A23. One judgment per run."""
     chain = [await store.remember(f"The cache holds entries for {n} minutes", days=90 - n) for n in (5, 10, 15)]
     selection = await store.select()
     asked = [
@@ -388,7 +396,7 @@ async def test_a_revision_replaces_its_predecessor_without_being_asked(store: St
 
 
 async def test_kept_until_reaffirmed_and_stale_again(store: Store):
-    """A28."""
+    """A28. Reaffirm; reopening: freshness moves."""
     memory = await store.remember()
     await store.judged(memory)
     assert await store.asked() == [] == await store.asked(LATER)
@@ -422,7 +430,10 @@ async def test_a_pair_that_was_kept_settles_the_older_one_as_a_single_too(store:
 async def test_a_rejected_single_is_not_reopened_by_a_newer_memory_but_meets_it_as_a_pair(
     store: Store, action: str
 ):
-    """A34 and settlement 9: rejected archive, no single supersede; a pair only with what was recorded since."""
+    """A34 and settlement 9: rejected archive, no single supersede; a pair only with what was recorded since.
+
+    Reopening: reject, then add newer neighbour → no single; pair possible.
+    """
     older, newer = await store.remember(days=60), await store.remember(days=50)
     await store.judged(older, action, newer if action == "supersede" else None, becomes="rejected")
     assert await store.asked() == [(newer,)]

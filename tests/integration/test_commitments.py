@@ -106,7 +106,10 @@ async def test_only_commitments_have_owner_and_dates(world):
 
 
 async def test_a5_a_blocker_is_archived_whatever_status_was_asked_and_its_text_may_be_written_again(world):
-    """A5: reply archived; second write succeeds."""
+    """A5: reply archived; second write succeeds.
+
+    Resolve blocker: archived and closed, requested status ignored.
+    """
     blocker = await world.remember("CI is red", memory_type="blocker")
     done = await resolve(world, blocker, "waiting", key="k1")
     assert (done.status, done.memory_id, done.commitment, done.changed) == ("archived", blocker, None, True)
@@ -120,7 +123,10 @@ async def test_a5_a_blocker_is_archived_whatever_status_was_asked_and_its_text_m
 
 
 async def test_a6_a_commitment_moves_as_the_machine_says_and_the_same_status_again_is_no_event(world):
-    """A6: commitment resolved → waiting: invalid_transition; open → open: no-op success, no event."""
+    """A6: commitment resolved → waiting: invalid_transition; open → open: no-op success, no event.
+
+    Commitment machine.
+    """
     memory = await promise(world)
     head = await world.engine.log.head()
     same = await resolve(world, memory, "open")
@@ -243,7 +249,10 @@ async def test_the_list_is_narrowed_by_status_owner_and_what_is_overdue_and_goes
 
 
 async def test_a20_the_sweep_expires_what_is_overdue_by_more_than_the_grace_and_changes_no_memory(world):
-    """A20; 1.14.6: leg 1 expires and names its policy, leg 2 clears a past time to bring it up."""
+    """A20; 1.14.6: leg 1 expires and names its policy, leg 2 clears a past time to bring it up.
+
+    Commitment expiry grace: due < now − 14 d.
+    """
     world.clock.now = datetime(2026, 10, 15, tzinfo=UTC)
     due = datetime(2026, 10, 1, tzinfo=UTC)
     memory = await promise(world, due_at=due)

@@ -14,7 +14,9 @@ from lethelog.handlers.consolidation.running import Consolidating
 from lethelog.handlers.consolidation.schedule import ConsolidationSchedule
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.operating.workers import Workers
+from lethelog.ops.eval.candidate_sets import rows
 from lethelog.projections import near_pairs
+from lethelog.streams.handling import RetryLater
 
 DEPLOYS = ("we deploy when the build is green", "when the build is green we deploy")
 """Two memories that say the same, as near as can be to any embedder that adds words up."""
@@ -53,7 +55,7 @@ async def proposals(world, **query):
 
 
 async def test_two_near_facts_get_one_extends_proposal_from_the_newer_to_the_older(desk):
-    """A13."""
+    """A13. Consolidation pass: newer→older."""
     newer, older = await pair(desk)
     done = await consolidate(desk)
     [proposal] = await proposals(desk)
@@ -73,6 +75,7 @@ async def test_two_near_facts_get_one_extends_proposal_from_the_newer_to_the_old
     ],
 )
 async def test_the_types_say_which_edge_is_proposed(desk, newer: str, older: str, edges: list[str]):
+    """Event protection: events only ever get `extends`."""
     await pair(desk, newer, older)
     done = await consolidate(desk)
     assert [one.action for one in await proposals(desk)] == edges
@@ -87,7 +90,7 @@ async def test_texts_that_differ_in_a_number_get_no_proposal_and_the_run_says_wh
 
 
 async def test_a_rejected_pair_is_never_proposed_again(desk):
-    """A16."""
+    """A16. Settled pairs: any proposal excludes the pair."""
     newer, _ = await pair(desk)
     first = await consolidate(desk)
     [proposal] = await proposals(desk)
@@ -118,6 +121,7 @@ async def test_a_proposal_changes_no_read_until_it_is_accepted_and_then_the_edge
 
 
 async def test_a_linked_pair_is_no_candidate_of_any_pass(desk):
+    """Settled pairs: any edge, either orientation, excludes the pair."""
     newer, older = await pair(desk)
     await consolidate(desk)
     [proposal] = await proposals(desk)
@@ -139,7 +143,7 @@ async def test_accepting_an_updates_edge_closes_the_older_memory(desk):
 
 
 async def test_a_proposal_whose_successor_was_revised_meanwhile_is_stale_and_stays_open(desk):
-    """A17, as settlement 6 says it."""
+    """A17, as settlement 6 says it. Accept consolidation."""
     newer, _ = await pair(desk, "preference", "preference")
     await consolidate(desk)
     [proposal] = await proposals(desk)
@@ -151,7 +155,7 @@ async def test_a_proposal_whose_successor_was_revised_meanwhile_is_stale_and_sta
 
 
 async def test_accepting_where_the_edge_exists_already_applies_the_proposal_and_does_nothing_twice(desk):
-    """A18."""
+    """A18. Accept consolidation: idempotent on existing edge."""
     newer, older = await pair(desk)
     await consolidate(desk)
     [proposal] = await proposals(desk)
@@ -307,14 +311,17 @@ async def test_two_processes_at_one_pass_have_one_effect(desk):
     assert len(await proposals(desk)) == 1
 
 
-async def test_the_schedule_asks_once_an_hour_and_only_where_something_changed(desk):
+async def test_the_schedule_asks_once_an_hour_and_only_where_something_changed(desk, monkeypatch):
     tenant = desk.caller.tenant
     await pair(desk)
     await desk.catch_up()
     consolidations = Consolidations(desk.engine)
     first = await consolidations.request_scheduled(tenant, desk.clock.now)
     assert first == scheduled_consolidation_id(tenant, desk.clock.now)
-    assert await consolidations.request_scheduled(tenant, desk.clock.now) == first, "the open one is carried on"
+    with monkeypatch.context() as patch:
+        patch.setattr(passes, "PATIENCE", timedelta())
+        carried_on = await consolidations.request_scheduled(tenant, desk.clock.now)
+        assert carried_on == first, "one that stands still is carried on"
     await desk.catch_up()
     await Consolidating(desk.engine).run(tenant, first)
     await desk.catch_up()
@@ -381,3 +388,38 @@ async def test_newer_and_older_go_by_when_it_was_said(desk):
     await consolidate(desk)
     [proposal] = await proposals(desk)
     assert (proposal.memory_id, proposal.related_id) == (said_later, said_before.memory.id)
+
+
+async def test_no_two_recurring_records_collapse_at_the_selected_floor(world, shared_data):
+    """Settlement 11: collapses on data/recurring are 0, on the real records and by a real pass; one pair shows that
+    it would have found them."""
+    for row in rows(shared_data / "recurring" / "episodes.jsonl"):
+        said = {"topic": row["title"] or row["id"], "content": row["text"], "memory_type": "event"}
+        await world.commands.import_memory(world.caller, said)
+    await world.catch_up()
+    first = await consolidate(world)
+    assert (first.floor_from, first.recurring_collapses) == ("selected", 0)
+    assert first.staged == {}, "every one of them still stands"
+    await pair(world, "event", "event", texts=(DEPLOYS[0], DEPLOYS[0] + "!"))
+    assert (await consolidate(world)).staged == {"extends": 1}
+
+
+async def test_a_pass_that_is_at_work_is_left_to_whoever_took_it_up_and_is_computed_once(desk, monkeypatch):
+    await pair(desk)
+    await desk.catch_up()
+    tenant, consolidations = desk.caller.tenant, Consolidations(desk.engine)
+    scheduled = await consolidations.request_scheduled(tenant, desk.clock.now)
+    assert scheduled is not None
+    [requested] = await desk.engine.log.read_stream(tenant, scheduled)
+    await desk.catch_up()
+    assert await consolidations.request_scheduled(tenant, desk.clock.now) is None, "another process has it"
+    with pytest.raises(RetryLater):
+        await Consolidating(desk.engine).on_requested(requested)
+    assert await proposals(desk) == ()
+    monkeypatch.setattr(passes, "PATIENCE", timedelta())  # as after five minutes: that process died
+    await Consolidating(desk.engine).on_requested(requested)
+    assert [one.action for one in await proposals(desk)] == ["extends"]
+    head = await desk.engine.log.head()
+    monkeypatch.undo()
+    await Consolidating(desk.engine).on_requested(requested)
+    assert await desk.engine.log.head() == head, "a second delivery finds it finished"

@@ -84,7 +84,10 @@ async def listed(world, **query):
 
 
 async def test_accepting_a_conflict_changes_no_memory_and_flags_the_pair_before_its_owner(world):
-    """A27 and D12: both kept and flagged; no winner without a decision record."""
+    """A27 and D12: both kept and flagged; no winner without a decision record.
+
+    Contradiction handling; retention accept.
+    """
     owner = await world.engine.directory.register(world.caller.tenant, "actor", "ada")
     changes = {"contradiction_owner": owner, "contradiction_days": 14}
     await world.engine.tenants.set_policy(world.caller.tenant, changes, world.caller.actor)

@@ -9,6 +9,8 @@ from lethelog.handlers.dependencies.reviews import DependencyReviews
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.operating.workers import Workers
 
+from .test_audit import tamper
+
 
 async def derived(world, *sources: UUID, text: str = "So the budget is 12 a month") -> UUID:
     return await world.remember(text, derived_from=list(sources))
@@ -148,3 +150,18 @@ async def test_the_worker_hears_of_it_from_the_broker(world, broker):
     finally:
         await workers.close()
     assert [one.memory_id for one in page.proposals] == [dependent]
+
+
+async def test_a_tenant_whose_log_is_damaged_keeps_no_other_one_from_being_looked_at(world):
+    first = await world.another_caller(UUID(int=1))  # it is looked at before all others
+    for caller in (first, world.caller):
+        source = (await world.commands.remember(caller, {"topic": "t", "content": "The rent is 1"})).memory.id
+        said = {"topic": "t", "content": "So the budget is 12", "derived_from": [source]}
+        await world.commands.remember(caller, said)
+        await world.commands.refute(caller, {"memory_id": source})
+    await world.catch_up()
+    tamper(world.database_url, f"update lethelog.events set body = 'damaged' where stream = '{first.tenant}'")
+    world.engine.tenants._cache.clear()
+    assert await DependencyReviews(world.engine).sweep() == 1
+    [review] = await queue(world)
+    assert review.action == "archive"

@@ -121,7 +121,10 @@ async def test_a_repeated_command_gives_the_same_facts_and_writes_none(world):
 
 
 async def test_a11_a_fact_is_told_by_its_window_and_by_when_it_was_recorded(world):
-    """A11: valid [Jan 1, Mar 1), recorded later: absent at its end, before it was recorded, present from then on."""
+    """A11: valid [Jan 1, Mar 1), recorded later: absent at its end, before it was recorded, present from then on.
+
+    Bi-temporal facts: half-open windows, recorded_at axis.
+    """
     await remember(world, "something else")
     before = await world.engine.log.head()
     await remember(world, "Ada lived in Porto", PORTO | {"valid_from": JANUARY, "valid_to": MARCH})
@@ -141,14 +144,17 @@ async def test_a11_a_fact_is_told_by_its_window_and_by_when_it_was_recorded(worl
 
 @pytest.mark.parametrize("asked", [{"as_of": {}}, {"valid_at": {}}, {"known_at": {}}, {"valid_at": ""}])
 async def test_a12_an_empty_moment_is_invalid(world, asked):
-    """A12: asOf {} → invalid_input."""
+    """A12: asOf {} → invalid_input. Time travel: {} rejected."""
     with pytest.raises(InvalidInput) as refused:
         await get(world, **asked)
     assert refused.value.code == "invalid_input" and refused.value.field in asked
 
 
 async def test_a_later_fact_closes_no_earlier_one(world):
-    """CONTRADICTION of 1.10: fact writes only insert; several open facts may coexist."""
+    """CONTRADICTION of 1.10: fact writes only insert; several open facts may coexist.
+
+    Bi-temporal facts: insert-only.
+    """
     await remember(world, "Ada lives in Porto", PORTO)
     await remember(world, "Ada lives in Lisbon", LISBON)
     assert await values(world, subject="Ada", predicate="lives in") == ["Lisbon", "Porto"]

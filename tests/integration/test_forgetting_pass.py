@@ -2,15 +2,16 @@
 
 import asyncio
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import nats
 import psycopg
 import pytest
 from lethelog.domain import events as e
 from lethelog.domain.errors import Conflict, Misconfigured, NotFound, StaleProposal
+from lethelog.domain.forgetting_pass import scheduled_pass_id
 from lethelog.domain.judging import NoVerdict, PairItem
 from lethelog.domain.policy import ForgettingPolicy
 from lethelog.domain.thresholds import no_thresholds
@@ -18,6 +19,7 @@ from lethelog.handlers.forgetting.requesting import Passes, due_at
 from lethelog.handlers.operating.workers import Workers
 
 from .passes import ToldJudge, finish, keep, old, pass_settings, run_pass, sure, working
+from .test_audit import tamper
 
 SAMPLES = Path(__file__).parents[1] / "unit" / "event_samples"
 
@@ -46,7 +48,7 @@ async def test_a_stale_memory_becomes_a_proposal_and_nothing_else_changes(judgin
 async def test_a24_below_the_threshold_is_dismissed_with_its_real_action_and_never_listed(
     judging_world, broker, database_url
 ):
-    """A24, behaviour.md 1.16."""
+    """A24, behaviour.md 1.16. Dismissed record: list shows 0; row holds the real action; verdict thresholds."""
     stale = await old(judging_world, "Deploys go to Fly.io")
     done = await run_pass(judging_world, broker, ToldJudge(sure("archive", 0.8499)))
     assert (done.proposed, done.dismissed) == ({}, {"archive": 1})
@@ -60,7 +62,7 @@ async def test_a24_below_the_threshold_is_dismissed_with_its_real_action_and_nev
 
 
 async def test_a25_a_pair_conflict_stands_on_the_older_memory_and_names_the_newer(judging_world, broker):
-    """A25, A27: accepting a conflict changes no memory."""
+    """A25, A27: accepting a conflict changes no memory. Verdict thresholds; retention accept."""
     world = judging_world
     older = await old(world, "The HQ is in Porto", days=20, memory_type="fact")
     newer = await old(world, "The HQ is in Turin", days=10, memory_type="fact")
@@ -79,7 +81,10 @@ async def test_a25_a_pair_conflict_stands_on_the_older_memory_and_names_the_newe
     ("action", "related"), [("archive", uuid4()), ("keep", uuid4()), ("supersede", None), ("conflict", None)]
 )
 def test_a26_a_related_memory_stands_exactly_on_supersede_and_conflict(action, related):
-    """A26: such a verdict, proposal or dismissal cannot even be made."""
+    """A26: such a verdict, proposal or dismissal cannot even be made.
+
+    Retention constraint: related present exactly for supersede, conflict.
+    """
     fields = json.loads((SAMPLES / "verdict.recorded.1.json").read_text())
     assert e.VerdictRecorded.model_validate(fields).related_id is not None
     with pytest.raises(ValueError, match="related_id must"):
@@ -87,7 +92,7 @@ def test_a26_a_related_memory_stands_exactly_on_supersede_and_conflict(action, r
 
 
 async def test_a26_the_queue_itself_refuses_a_row_that_breaks_that_rule(judging_world, broker, database_url):
-    """A26, on the database."""
+    """A26, on the database. Retention constraint."""
     await old(judging_world, "Deploys go to Fly.io")
     await run_pass(judging_world, broker, ToldJudge(sure("archive")))
     with psycopg.connect(database_url) as connection, pytest.raises(psycopg.errors.CheckViolation):
@@ -95,7 +100,7 @@ async def test_a26_the_queue_itself_refuses_a_row_that_breaks_that_rule(judging_
 
 
 async def test_accepting_a_supersede_closes_the_older_memory_and_withdraws_its_siblings(judging_world, broker):
-    """1.14.5, settlement 6, F31."""
+    """1.14.5, settlement 6, F31. Retention accept."""
     world = judging_world
     older = await old(world, "Deploys go to Fly.io, region ams")
     newer = await old(world, "Deploys go to Hetzner, region fsn", days=10)
@@ -155,7 +160,7 @@ async def test_f32_two_reviewers_at_once_have_one_effect(judging_world, broker):
 
 
 async def test_a_decided_proposal_cannot_be_decided_again(judging_world, broker):
-    """Decision finality."""
+    """Decision finality. A decided proposal cannot be decided again."""
     world = judging_world
     await old(world, "Deploys go to Fly.io")
     await run_pass(world, broker, ToldJudge(sure("archive")))
@@ -169,7 +174,10 @@ async def test_a_decided_proposal_cannot_be_decided_again(judging_world, broker)
 
 
 async def test_a34_a_rejected_memory_is_left_alone_until_its_freshness_moves(judging_world, broker):
-    """A34, settlement 9: no single question for any action, but the pair may still come up."""
+    """A34, settlement 9: no single question for any action, but the pair may still come up.
+
+    Reopening: freshness moves.
+    """
     world = judging_world
     stale = await old(world, "Deploys go to Fly.io")
     await run_pass(world, broker, ToldJudge(sure("archive")))
@@ -214,7 +222,7 @@ async def test_f31_the_same_pass_again_without_changes_proposes_nothing(judging_
 
 
 async def test_a29_twelve_items_share_a_call_where_the_policy_says_so(judging_world, broker):
-    """A29 on a real pass."""
+    """A29 on a real pass. Judge batching: 12 items."""
     world = judging_world
     await world.engine.tenants.set_policy(
         world.caller.tenant, ForgettingPolicy(items_per_call=12), world.caller.actor
@@ -227,7 +235,10 @@ async def test_a29_twelve_items_share_a_call_where_the_policy_says_so(judging_wo
 
 
 async def test_a32_an_opt_in_withdrawn_between_two_calls_stops_the_second(judging_world, broker):
-    """A32: nothing more is sent, and the rest stays unjudged on the record."""
+    """A32: nothing more is sent, and the rest stays unjudged on the record.
+
+    Judgment opt-in: re-read before each send.
+    """
     world = judging_world
     for n in range(3):
         await old(world, f"Entirely different matter number {n}", project=f"p{n}")
@@ -253,7 +264,7 @@ async def test_a32_an_opt_in_withdrawn_between_two_calls_stops_the_second(judgin
 
 
 async def test_a33_with_the_flag_off_the_scheduled_pass_reads_nothing(judging_world):
-    """A33."""
+    """A33. Forgetting flag: off by default; kill switch."""
     passes = Passes(judging_world.engine, pass_settings(ToldJudge(), enabled=False))
 
     class Untouched:
@@ -262,6 +273,19 @@ async def test_a33_with_the_flag_off_the_scheduled_pass_reads_nothing(judging_wo
 
     passes._engine = Untouched()
     assert await passes.request_scheduled(judging_world.caller.tenant, judging_world.clock.now) is None
+
+
+async def test_a_tenant_whose_log_is_damaged_keeps_no_other_ones_pass_from_being_scheduled(judging_world):
+    world = judging_world
+    world.clock.now = datetime(2026, 3, 2, 5, tzinfo=UTC)
+    first = await world.another_caller(UUID(int=1))  # it is looked at before all others
+    await world.engine.tenants.set_judgment(first.tenant, True, first.actor)
+    for caller in (first, world.caller):
+        await world.commands.remember(caller, {"topic": "t", "content": "Uses Vim"})
+    tamper(world.database_url, f"update lethelog.events set body = 'damaged' where stream = '{first.tenant}'")
+    await Workers(world.engine, passes=pass_settings(ToldJudge(), enabled=True))._request_due()
+    due = scheduled_pass_id(world.caller.tenant, world.clock.now.date())
+    assert await world.engine.log.newest_name(world.caller.tenant, due) == "pass.requested"
 
 
 async def test_f31_the_scheduled_pass_of_a_day_is_one_however_often_it_is_asked_for(judging_world, broker):

@@ -61,7 +61,7 @@ async def test_a_memory_round_trips_with_every_field(world):
 
 
 async def test_a1_the_same_text_in_the_same_scope_is_the_same_memory_and_in_another_scope_a_new_one(world):
-    """A1 as settlement 4 has it."""
+    """A1 as settlement 4 has it. Duplicate guard."""
     first = await world.remember("Uses Vim", memory_type="preference")
     head = await world.engine.log.head()
     again = await world.commands.remember(
@@ -74,7 +74,10 @@ async def test_a1_the_same_text_in_the_same_scope_is_the_same_memory_and_in_anot
 
 
 async def test_a2_a_memory_may_be_revised_into_its_own_text(world):
-    """A2: predecessor closed, its content identical afterwards, edge from new to old."""
+    """A2: predecessor closed, its content identical afterwards, edge from new to old.
+
+    Append-only writes: predecessor content identical after revise.
+    """
     first = await world.remember("The office is in Porto")
     revised = await world.commands.revise(world.caller, {"memory_id": first, "content": "The office is in Porto"})
     old = await world.get(first)
@@ -85,7 +88,7 @@ async def test_a2_a_memory_may_be_revised_into_its_own_text(world):
 
 
 async def test_a3_revising_a_closed_memory_is_a_conflict_that_names_its_successor(world):
-    """A3."""
+    """A3. Revise successor."""
     first = await world.remember("v1")
     second = (await world.commands.revise(world.caller, {"memory_id": first, "content": "v2"})).memory.id
     with pytest.raises(Conflict) as refused:
@@ -139,6 +142,7 @@ async def test_restoring_refuses_while_another_memory_holds_the_text(world):
 
 
 async def test_revise_inherits_filing_and_owners(world):
+    """Revise inherits filing: work/projA revised without scope stays work/projA."""
     first = await world.remember(
         "v1", scope="work", project="A", tags=["x"], user_id="ada", memory_type="decision"
     )
@@ -154,6 +158,7 @@ async def test_revise_inherits_filing_and_owners(world):
 
 
 async def test_move_changes_only_filing_and_freshness_and_nothing_when_nothing_changes(world):
+    """Move: same values → no event."""
     first = await world.remember("v1", project="A")
     head = await world.engine.log.head()
     same = await world.commands.move(world.caller, {"memory_id": first, "project": "A"})
@@ -174,6 +179,7 @@ async def test_moving_to_a_scope_moves_the_duplicate_rule_with_it(world):
 
 
 async def test_reaffirm_moves_freshness_and_neither_content_nor_state_version(world):
+    """Reaffirm: review time = now; freshness moves."""
     first = await world.remember("v1")
     before = await world.get(first)
     after = (await world.commands.reaffirm(world.caller, {"memory_id": first})).memory

@@ -227,3 +227,24 @@ async def test_archives_keep_in_which_session_something_was_written(world, elsew
     await bring_in(elsewhere, archive)
     assert body_of(await export(elsewhere, tmp_path / "second.jsonl")) == body_of(archive)
     assert await written_in(elsewhere, run) == ["memory.remembered"]
+
+
+async def test_what_a_session_is_about_stays_as_it_was_opened_and_another_project_is_refused_by_name(
+    world, sessions
+):
+    """1.15: startup stamps, a resume never restamps; nothing that was given is dropped without a word."""
+    given = {"session": "standup", "agent": "planner", "project": "site", "scope": "work"}
+    run = await sessions.open(world.caller, given)
+    assert (await sessions.open(world.caller, {"session": "standup", "agent": "planner"})).project == "site"
+    head = await world.engine.log.head()
+    for field, other in (("project", "shop"), ("scope", "personal")):
+        with pytest.raises(InvalidInput) as refused:
+            await sessions.open(world.caller, {**given, field: other})
+        assert refused.value.field == field
+    assert await world.engine.log.head() == head
+    assert await world.engine.directory.find(world.caller.tenant, "project", "shop") is None
+    plain = await begin(world, sessions, "retro")
+    with pytest.raises(InvalidInput):
+        await sessions.open(world.caller, {"session": "retro", "project": "site"})
+    assert (await sessions.show(world.caller, {"session_run_id": plain})).project is None
+    assert (await sessions.open(world.caller, given)).epoch == run.epoch + 2

@@ -119,7 +119,7 @@ def test_of_70_stale_singles_the_60_oldest_are_judged():
 
 
 def test_a_pair_that_shares_a_memory_waits_and_a_single_in_a_pair_is_judged_only_there():
-    """A23."""
+    """A23. One judgment per run: greedy by rank."""
     chosen = choose(
         [single(1, days=90), single(6)],
         [pair(1, 2, rank=1), pair(2, 3, rank=2), pair(4, 5, rank=3)],
@@ -147,6 +147,7 @@ def test_pairs_go_stale_first_then_by_rank_then_by_similarity_then_by_id():
 
 
 def test_what_can_only_conflict_is_not_judged_without_a_newer_neighbour():
+    """Blocker rule: none without a newer neighbour."""
     chosen = choose(
         [
             single(1, kind="blocker"),

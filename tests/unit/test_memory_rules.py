@@ -363,6 +363,7 @@ def test_freshness_never_moves_back(touch):
     "memory_type", ["decision", "commitment", "blocker", "fact", "preference", "note", "event"]
 )
 def test_a_live_memory_of_any_type_may_be_archived(memory_type):
+    """Archive: live only; status archived."""
     Sentence((remembered(memory_type=memory_type),)).when(asks(c.Archive, reason="old")).then(ARCHIVED)
 
 

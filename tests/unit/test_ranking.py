@@ -23,14 +23,14 @@ from lethelog.domain.ranking import (
 
 
 def test_a8_a_superseded_perfect_match_ranks_below_a_live_row_without_any():
-    """A8: 0.2 + 1 + 0.5 - 2 = -0.30."""
+    """A8: 0.2 + 1 + 0.5 - 2 = -0.30. Search fusion; superseded flag: demoted, never dropped."""
     superseded = score(Legs(text=1, vector=1, topic=1, closed=True))
     assert superseded == pytest.approx(-0.30)
     assert score(Legs()) == 0.0 > superseded
 
 
 def test_a9_a_short_query_in_the_topic_adds_a_half_and_a_longer_one_does_not():
-    """A9: 0.92 for one token, 0.42 for three."""
+    """A9: 0.92 for one token, 0.42 for three. Search fusion."""
     assert score(Legs(vector=0.42, topic=topic_score("Mira", "About MIRA's team"))) == pytest.approx(0.92)
     assert score(Legs(vector=0.42, topic=topic_score("mira s team", "mira s team"))) == pytest.approx(0.42)
 
