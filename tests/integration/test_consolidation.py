@@ -376,7 +376,7 @@ async def test_a_pass_asked_for_by_hand_is_run_by_a_worker_from_the_broker(desk,
     finally:
         await workers.close()
     assert found.staged == {"extends": 1} and found.trigger == "hand"
-    [proposal] = (await desk.reviewing.list(desk.caller, {"after": found.position})).proposals
+    [proposal] = await proposals(desk)
     assert (proposal.memory_id, proposal.related_id) == (newer, older)
 
 
