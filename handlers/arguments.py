@@ -10,8 +10,7 @@ from uuid import UUID
 from ..domain.errors import InvalidInput
 from ..domain.fields import CommitmentStatus, Edge, MemoryType, Producer, Trust
 from ..domain.proposal_events import ProposalAction, ProposalKind
-from .briefing import SectionName
-from .reading import StatusChoice
+from .choices import SectionName, StatusChoice
 
 AnyId = UUID | str
 """An id as every answer gives it, or as text."""

@@ -30,8 +30,8 @@ from .arguments import (
     TimeFields,
     WrittenFields,
 )
-from .briefing import Mode, Selector
 from .bulk_writing import ManyWritten
+from .choices import Mode, Selector
 from .commitments.doors import BlockingCommitmentDoor
 from .consolidation.doors import BlockingConsolidationDoor
 from .contradictions.doors import BlockingContradictionDoor

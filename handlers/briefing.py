@@ -32,6 +32,7 @@ from ..projections.live_memory import LiveMemory
 from ..streams.database import Connection
 from .access.caller import Caller
 from .as_of import Timed, echoed, look_from
+from .choices import Mode, SectionName, Selector
 from .engine import Engine
 from .operating.views import BriefingItem, BriefingView, MemoryView, PromisedView, SectionView, SelectorView
 from .present import present_rows
@@ -39,9 +40,6 @@ from .tenancy.scopes import applied_scope
 
 EXCERPT = 600
 """Characters of an excerpt, its mark included."""
-Selector = Literal["all", "scope", "project", "scope_project"]
-Mode = Literal["brief", "full", "handoff"]
-SectionName = Literal["commitments", "overdue", "blockers", "stale_candidates", "recent_decisions", "preferences"]
 BRIEFING: tuple[SectionName, ...] = get_args(SectionName)
 HANDOFF: tuple[SectionName, ...] = ("recent_decisions", "commitments", "preferences")
 _LIMITS: Mapping[Mode, int] = {"brief": 3, "full": 25, "handoff": 25}

@@ -39,8 +39,9 @@ from .arguments import (
     path_of,
     topic_of,
 )
-from .briefing import Briefing, Mode, Selector
+from .briefing import Briefing
 from .bulk_writing import ManyWritten, checked_items, item_key, write_many
+from .choices import Mode, Selector
 from .commitments.doors import AsyncCommitmentDoor
 from .consolidation.doors import AsyncConsolidationDoor
 from .contradictions.doors import AsyncContradictionDoor

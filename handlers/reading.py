@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator
@@ -24,15 +24,13 @@ from ..streams.directory import NameKind
 from ..streams.folding import fold_stream
 from .access.caller import Caller
 from .as_of import Timed, echoed, in_words, look_from
+from .choices import StatusChoice
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
 from .operating.views import History, HistoryEntry, MemoryPage, MemoryView, SearchHit, SearchResult
 from .present import NAMED, present_rows
 from .tenancy.scopes import applied_scope
 
-StatusChoice = Literal[
-    "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
-]
 Query = Annotated[
     str,
     StringConstraints(strict=True, min_length=1, max_length=2_000),

@@ -157,6 +157,9 @@ class Settings(BaseSettings):
     rebuild_grace: float = Field(default=60.0, ge=0)
     """Seconds that a read model's old generation stays after a rebuild, for whoever still reads it."""
 
+    mcp_sessions: bool = True
+    """Open a session run for each MCP session that writes, so that what it wrote is listed and undone together."""
+
     forgetting_pass_enabled: bool = False
     """Run the daily pass at 04:30 UTC for every tenant that opted in."""
     commitment_expiry_grace_days: int = Field(default=EXPIRY_GRACE.days, ge=0, le=36_500)

@@ -19,6 +19,7 @@ from . import (
     event_log,
     facts,
     http_server,
+    mcp,
     parked,
     passes,
     policies,
@@ -122,6 +123,7 @@ undoing.register(app)
 whatif.register(app)
 servers.register(app)
 http_server.register(app)
+mcp.register(app)
 views.register(app)
 replaying.register(app)
 archives.register(app)

@@ -1,11 +1,12 @@
 """The verbs that brief: what somebody who starts, or takes over, should know first."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.text import Text
 
+from ...handlers.choices import SectionName
 from . import options as o
 from .cards import time_lines
 from .output import moment, one_line, safe
@@ -14,10 +15,6 @@ from .session import Json, Session, fields
 if TYPE_CHECKING:
     from ...handlers.operating.views import BriefingItem, BriefingView
 
-SectionChoice = Literal[
-    "commitments", "overdue", "blockers", "stale_candidates", "recent_decisions", "preferences"
-]
-"""As in `handlers.briefing`, whose import costs what ``--help`` should not; a test holds the two together."""
 All = Annotated[bool, typer.Option("--all", help="About everything.")]
 Scope = Annotated[str | None, typer.Option("--scope", metavar="NAME", help="About this scope.")]
 Project = Annotated[str | None, typer.Option("--project", metavar="NAME", help="About this project.")]
@@ -29,7 +26,7 @@ Sections = Annotated[
     typer.Option(
         "--section",
         metavar="NAME",
-        help=f"Only this section ({', '.join(get_args(SectionChoice))}); may be repeated.",
+        help=f"Only this section ({', '.join(get_args(SectionName))}); may be repeated.",
     ),
 ]
 Limit = Annotated[

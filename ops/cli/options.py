@@ -11,11 +11,8 @@ from rich.markup import escape
 
 from ...domain.errors import InvalidInput
 from ...domain.fields import IMPORT_CONTENT_LIMIT, MemoryType, Producer, Trust
+from ...handlers.choices import StatusChoice
 
-StatusChoice = Literal[
-    "retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "all"
-]
-"""As in `handlers.reading`, whose import costs what ``--help`` should not; a test holds the two together."""
 ProposalStatus = Literal["proposed", "applied", "rejected", "withdrawn"]
 ProposalAction = Literal[
     "archive",

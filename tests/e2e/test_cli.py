@@ -6,10 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from lethelog.domain.fields import MemoryType
-from lethelog.handlers.briefing import SectionName
-from lethelog.handlers.reading import StatusChoice
 from lethelog.ops.cli import options, parked
-from lethelog.ops.cli.briefing import SectionChoice
 from lethelog.ops.cli.running import run
 from lethelog.streams.parking_place import DropReason
 
@@ -344,9 +341,7 @@ def test_the_version_is_printed_and_a_bare_call_shows_the_help(cli, capsys: pyte
 
 
 def test_the_choices_of_the_options_are_those_of_the_engine():
-    assert set(get_args(options.StatusChoice)) == set(get_args(StatusChoice))
     assert get_args(parked.DropReason) == get_args(DropReason)
-    assert get_args(SectionChoice) == get_args(SectionName)
     from lethelog.handlers.reviewing.queue import ProposalsQuery
 
     for name, choices in (
