@@ -41,9 +41,12 @@ async def _decided(call: Call, action: str) -> Answer:
         raise InvalidInput("proposal_id", f"is required to {action}")
     if action == "reject" and "holds" in call.given:
         raise InvalidInput("holds", "does not go with the action reject", "Leave it out")
-    proposal_id = call.given.pop("proposal_id")
+    # Imported here: it loads the engine, and by now that is loaded.
+    from ..reviewing.deciding import Decide
+
+    session = await call.written_in(Decide, **call.given)
     decide = call.memory.accept if action == "accept" else call.memory.reject
-    done = await decide(proposal_id, **call.given, **await call.provenance())
+    done = await decide(call.given.pop("proposal_id"), **call.given, **session)
     data = {**lean(done), "proposal": lean(done.proposal), "position": done.position}
     changed = "".join(f"; changed {one}" for one in done.changed)
     return Answer(data, f"{_line(done.proposal)}{changed}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types as wire
 
-from ...domain.fields import Input
+from ...domain.fields import Input, parse
 from .answers import Answer
 from .schemas import takes
 
@@ -24,6 +24,11 @@ class Call:
     """The arguments that were given, checked for their shape."""
     provenance: Callable[[], Awaitable["WrittenFields"]]
     """What a write names as the session that it is made in; nothing where sessions are off."""
+
+    async def written_in(self, command: type[Input], **arguments: Any) -> "WrittenFields":
+        """The session of a write. None is opened for arguments that the command itself refuses: `InvalidInput`."""
+        parse(command, arguments)
+        return await self.provenance()
 
 
 @dataclass(frozen=True)

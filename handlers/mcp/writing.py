@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ...domain import commands as c
 from ...domain.errors import InvalidInput
 from .answers import Answer, lean, line, lines, shortened, written
 from .tool import Call
@@ -15,7 +16,8 @@ _OF_FILING = ("scope", "project", "tags")
 async def remember(call: Call) -> Answer:
     """Write a memory."""
     content = call.given.pop("content")
-    done = await call.memory.remember(content, **call.given, **await call.provenance())
+    session = await call.written_in(c.Remember, **{"topic": "t", **call.given, "content": content})
+    done = await call.memory.remember(content, **call.given, **session)
     said = "already remembered" if done.deduplicated else "remembered"
     return Answer(written(done), f"{said}: {line(done.memory)}")
 
@@ -30,23 +32,25 @@ async def revise(call: Call) -> Answer:
                 "content", "is required for a successor", "Or give the disposition move or reaffirm"
             )
         _refuse(given, ("no_project",), disposition)
-        done = await call.memory.revise(memory_id, given.pop("content"), **given, **await call.provenance())
+        session = await call.written_in(c.Revise, memory_id=memory_id, **given)
+        done = await call.memory.revise(memory_id, given.pop("content"), **given, **session)
         said = f"{memory_id} is superseded by {line(done.memory)}"
     elif disposition == "move":
         _refuse(given, _OF_A_SUCCESSOR, disposition)
-        done = await call.memory.move(memory_id, **given, **await call.provenance())
+        session = await call.written_in(c.Move, memory_id=memory_id, **given)
+        done = await call.memory.move(memory_id, **given, **session)
         said = f"filed: {line(done.memory)}" if done.changed else f"was filed so already: {line(done.memory)}"
     else:
         _refuse(given, (*_OF_A_SUCCESSOR, *_OF_FILING, "no_project", "expected_version"), disposition)
-        done = await call.memory.reaffirm(memory_id, **await call.provenance())
+        done = await call.memory.reaffirm(memory_id, **await call.written_in(c.Reaffirm, memory_id=memory_id))
         said = f"still holds: {line(done.memory)}"
     return Answer(written(done), said)
 
 
 async def resolve(call: Call) -> Answer:
     """Set the status of a commitment, or put a blocker away."""
-    memory_id = call.given.pop("memory_id")
-    done = await call.memory.resolve(memory_id, **call.given, **await call.provenance())
+    session = await call.written_in(c.Resolve, **call.given)
+    done = await call.memory.resolve(call.given.pop("memory_id"), **call.given, **session)
     data = {**lean(done), "changed": done.changed}
     return Answer(data, f"{done.memory_id} is {done.status}{'' if done.changed else ', as it was'}")
 
@@ -66,14 +70,15 @@ async def forget(call: Call) -> Answer:
         )
     if "memory_id" not in given:
         raise InvalidInput("memory_id", "is required", "Or give query for a preview")
-    done = await call.memory.archive(given.pop("memory_id"), **given, **await call.provenance())
+    session = await call.written_in(c.Archive, **given)
+    done = await call.memory.archive(given.pop("memory_id"), **given, **session)
     return Answer({"archived": True, **written(done)}, f"archived, restore brings it back: {line(done.memory)}")
 
 
 async def restore(call: Call) -> Answer:
     """Bring a memory back."""
-    memory_id = call.given.pop("memory_id")
-    done = await call.memory.restore(memory_id, **call.given, **await call.provenance())
+    session = await call.written_in(c.Restore, **call.given)
+    done = await call.memory.restore(call.given.pop("memory_id"), **call.given, **session)
     return Answer(written(done), f"{'restored' if done.changed else 'was there already'}: {line(done.memory)}")
 
 
