@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from starlette.requests import Request
 
 if TYPE_CHECKING:
-    from ..access.credentials import Credentials
+    from ..http.serving import Serving
     from ..memory import AsyncMemory
 
 MEMORIES_KEPT = 10_000
@@ -19,19 +19,6 @@ class Doors(Protocol):
 
     async def of(self, request: Request | None) -> "AsyncMemory":
         """The memory; ``request`` is None over stdio. Raises `LethelogError` where it cannot be opened."""
-        ...
-
-
-class Serving(Protocol):
-    """What a server of many callers has open."""
-
-    @property
-    def credentials(self) -> "Credentials":
-        """Checks what callers show."""
-        ...
-
-    def memory(self, credential: str) -> "AsyncMemory":
-        """The memory of whoever shows this credential, which is checked at each verb."""
         ...
 
 
@@ -83,7 +70,7 @@ class OpenedOnce:
 class OfBearers:
     """A memory for each credential. It is kept, so that whoever writes reads it back in the next request."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: "Serving") -> None:
         self._serving = serving
         self._kept: OrderedDict[str, AsyncMemory] = OrderedDict()
 

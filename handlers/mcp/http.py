@@ -14,7 +14,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ...domain.errors import InvalidCredential, LethelogError, Unavailable
-from .doors import OfBearers, Serving
+from ..http.serving import Serving
+from .doors import OfBearers
 from .provenance import SessionRuns
 from .server import make_server
 

@@ -13,7 +13,8 @@ def takes(model: type[BaseModel]) -> dict[str, Any]:
     """The schema of a tool's arguments: no unknown key, nothing about null."""
     whole = model.model_json_schema()
     schema = _short(whole, whole.get("$defs", {}))
-    schema.setdefault("properties", {})
+    fields, required = schema.get("properties", {}), schema.get("required", [])
+    schema["properties"] = {name: fields[name] for name in sorted(fields, key=lambda name: name not in required)}
     return schema
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import httpx2
 import uvicorn
-from lethelog.handlers.access.credentials import Credential, Credentials
+from lethelog.handlers.access.credentials import Credentials
+from lethelog.handlers.http.serving import Serving
 from lethelog.handlers.mcp.catalogue import BY_NAME
 from lethelog.handlers.mcp.http import McpEndpoint
 from lethelog.handlers.mcp.provenance import SessionRuns
@@ -77,21 +78,12 @@ async def talking(
         yield Talk(client)
 
 
-@dataclass(frozen=True)
-class Serving:
-    """What the endpoint serves from."""
-
-    world: Any
-    credentials: Credentials
-
-    def memory(self, credential: str) -> AsyncMemory:
-        return door_of(self.world, Credential(self.credentials, credential))
-
-
 @asynccontextmanager
 async def serving(world, credentials: Any = None, **options: Any) -> AsyncGenerator[str]:
     """The endpoint on a server of its own; gives its URL."""
-    endpoint = McpEndpoint(Serving(world, credentials or Credentials(world.engine)), **options)
+    endpoint = McpEndpoint(
+        Serving(world.engine, credentials or Credentials(world.engine), pass_settings(ToldJudge())), **options
+    )
     app = Starlette(routes=[Route("/mcp", endpoint=endpoint)], lifespan=lambda _: endpoint.running())
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=1))

@@ -26,6 +26,7 @@ from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.streams.broker import STREAM_KINDS
 
+from .mcp_clients import talking
 from .passes import ToldJudge, pass_settings, sure, working
 from .rest_server import serving_world
 
@@ -167,6 +168,31 @@ async def over_rest(one: Resident, others: list[Resident]) -> Any:
     return seen
 
 
+async def over_mcp(one: Resident, others: list[Resident]) -> Any:
+    """What the tools, the resources and the prompts of a client tell it."""
+    told: list[Any] = []
+    async with talking(one.door) as talk:
+        for tool, given in (
+            ("search", {"query": "canary deploys", "limit": 20}),
+            ("search", {"status": "all", "limit": 25}),
+            ("search", {"project": "acme", "user_id": "acme%"}),
+            ("get_memories", {"ids": [str(memory) for memory in one.memories]}),
+            ("get_memories", {"ids": [str(others[0].memories[0])]}),
+            ("history", {"memory_id": str(one.memories[3]), "explain": True}),
+            ("history", {"memory_id": str(others[0].memories[0])}),
+            ("forget", {"query": "Deploys go to"}),
+            ("briefing", {"selector": "all", "mode": "full"}),
+            ("review_proposals", {"action": "list", "limit": 100}),
+            ("review_proposals", {"action": "accept", "proposal_id": str(others[0].proposal)}),
+            ("status", {}),
+        ):
+            told.append(await talk.answer(tool, **given))
+        told.append(await talk.client.list_resources())
+        told.append(await talk.client.read_resource(f"lethelog://memory/{one.memories[0]}/history"))
+        told.append(await talk.client.get_prompt("briefing"))
+    return told
+
+
 PATHS: dict[str, tuple[Path, bool]] = {
     "search": (searched, True),
     "search in the past": (searched_in_the_past, True),
@@ -183,6 +209,7 @@ PATHS: dict[str, tuple[Path, bool]] = {
     "tokens": (tokens, False),
     "error texts": (refusals, False),
     "rest": (over_rest, True),
+    "MCP": (over_mcp, True),
 }
 """Name, path, and whether it shows the tenant's own canary: the positive control."""
 

@@ -1,0 +1,190 @@
+"""The MCP door over streamable HTTP: a real server, the official client, a token with each request."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx2
+import pytest
+from lethelog.domain.errors import InvalidCredential, Unavailable
+from lethelog.handlers.access import credentials as access
+from lethelog.handlers.access.caller import Caller
+from lethelog.handlers.access.credentials import Credentials
+from lethelog.handlers.access.tokens import Tokens
+from lethelog.handlers.mcp.http import BODY_LIMIT
+
+from .mcp_clients import calling, serving
+from .passes import ToldJudge, pass_settings, working
+
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "by hand", "version": "1"},
+    },
+}
+JSON = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+MODES = ["legacy", "auto"]
+"""With a session that is opened first, and as of the protocol of 2026-07-28, which has none."""
+
+
+@pytest.fixture
+async def living(world, broker) -> AsyncGenerator[Any]:
+    """A world whose read models are kept up to date."""
+    async with working(world, broker, pass_settings(ToldJudge()), roles=("views",)):
+        yield world
+
+
+async def token_of(world, caller: Caller | None = None, *, actor: str = "agent:planner", **fields: Any) -> str:
+    allowed = fields.get("permissions", ["memory:read", "memory:write", "memory:review"])
+    issued = await Tokens(world.engine).issue(caller or world.caller, {"actor": actor, "permissions": allowed})
+    return issued.text
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_the_tools_work_and_a_write_is_read_back_by_the_next_session(living, mode):
+    token = await token_of(living)
+    async with serving(living) as url:
+        async with calling(url, token, mode=mode) as talk:
+            assert len((await talk.client.list_tools()).tools) == 12
+            one = await talk("remember", content="Deploys go to Hetzner")
+            assert [hit["id"] for hit in (await talk("search", query="deploys"))["hits"]] == [one["memory"]["id"]]
+            assert (await talk("status"))["actor"] == "agent:planner"
+            refused = await talk.refused("search", query="x", limit=99)
+            assert refused["field"] == "limit"
+            await talk("revise", memory_id=one["memory"]["id"], content="Deploys go to Nomad")
+        async with calling(url, token, mode=mode) as talk:
+            assert (await talk("search"))["total"] == 2
+            [message] = (await talk.client.get_prompt("briefing")).messages
+            assert message.content.text
+            uri = f"lethelog://memory/{one['memory']['id']}"
+            assert (await talk.client.read_resource(uri)).contents[0].uri == uri
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_token_opens_its_own_tenant_and_nothing_of_another(living, mode):
+    other = await living.another_caller()
+    mine, theirs = await token_of(living), await token_of(living, other)
+    async with (
+        serving(living) as url,
+        calling(url, mine, mode=mode) as me,
+        calling(url, theirs, mode=mode) as them,
+    ):
+        one = (await me("remember", content="zqcanary of mine"))["memory"]["id"]
+        assert (await them("search", query="zqcanary"))["hits"] == []
+        assert (await them("search"))["total"] == 0
+        unknown = "0190a3b4-7c11-7a3e-9d55-2f8a0c1f7d11"
+        for tool in ("history", "forget", "restore"):
+            foreign = await them.refused(tool, memory_id=one)
+            missing = await them.refused(tool, memory_id=unknown)
+            assert str(foreign).replace(one, "ID") == str(missing).replace(unknown, "ID")
+        assert (await me("get_memories", ids=[one]))["memories"][0]["status"] == "active"
+        assert (await them.refused("get_memories", ids=[one]))["code"] == "not_found"
+
+
+async def opened(http: httpx2.AsyncClient, url: str) -> str:
+    answer = await http.post(url, json=HELLO, headers=JSON)
+    assert answer.status_code == 200
+    return answer.headers["mcp-session-id"]
+
+
+async def test_a_session_is_not_there_for_another_credential(living):
+    """Neither for one of another tenant nor for one of the same actor."""
+    mine, again = await token_of(living), await token_of(living)
+    theirs = await token_of(living, await living.another_caller())
+    ask = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+    async with serving(living) as url, httpx2.AsyncClient() as http:
+
+        def shown(token: str, session: str) -> dict[str, str]:
+            return {**JSON, "Authorization": f"Bearer {token}", "Mcp-Session-Id": session}
+
+        http.headers["Authorization"] = f"Bearer {mine}"
+        session = await opened(http, url)
+        unknown = await http.post(url, json=ask, headers=shown(mine, "0" * 32))
+        for token in (again, theirs):
+            answer = await http.post(url, json=ask, headers=shown(token, session))
+            assert (answer.status_code, answer.text) == (404, unknown.text)
+            assert (await http.delete(url, headers=shown(token, session))).status_code == 404
+        assert (await http.post(url, json=ask, headers=shown(mine, session))).status_code == 200
+        assert (await http.delete(url, headers=shown(mine, session))).status_code == 200
+        assert (await http.post(url, json=ask, headers=shown(mine, session))).status_code == 404
+
+
+async def test_without_a_valid_token_nobody_is_let_in_and_is_told_how(living, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(access, "KNOWN_SECONDS", 0.0)
+    token = await token_of(living)
+    async with serving(living) as url, httpx2.AsyncClient() as http:
+
+        async def shown(header: str | None) -> httpx2.Response:
+            headers = JSON if header is None else {**JSON, "Authorization": header}
+            return await http.post(url, json=HELLO, headers=headers)
+
+        assert (await shown(f"Bearer {token}")).status_code == 200
+        assert (await shown(f"bearer  {token}")).status_code == 200, "as RFC 9110 has it"
+        for header in (None, "Bearer", f"Basic {token}", token):
+            answer = await shown(header)
+            assert (answer.status_code, answer.json()["code"]) == (401, "invalid_credential"), header
+            assert answer.headers["www-authenticate"] == 'Bearer realm="lethelog"'
+        for header in (f"Bearer {token}x", f"Bearer {token[:-4]}AAAA", "Bearer nonsense"):
+            answer = await shown(header)
+            assert (answer.status_code, answer.json()["code"]) == (401, "invalid_credential"), header
+            assert answer.headers["www-authenticate"] == 'Bearer realm="lethelog", error="invalid_token"'
+            assert "nonsense" not in answer.text and token[-8:] not in answer.text
+        [known] = (await Tokens(living.engine).list(living.caller, {})).tokens
+        await Tokens(living.engine).revoke(living.caller, {"token_id": known.id})
+        assert (await shown(f"Bearer {token}")).status_code == 401
+
+
+class OfAnIssuer:
+    """Checks what is no token: one word is a person's, another one cannot be checked now."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def caller(self, credential: str) -> Caller:
+        if credential == "down":
+            raise Unavailable("the issuer does not answer")
+        if credential != "eyJ.good.one":
+            raise InvalidCredential("the JWT is not valid")
+        return self._caller
+
+
+async def test_a_jwt_is_as_good_as_a_token_and_trouble_in_checking_one_is_no_refusal(living):
+    credentials = Credentials(living.engine, OfAnIssuer(living.caller))
+    async with serving(living, credentials) as url:
+        async with calling(url, "eyJ.good.one") as talk:
+            assert (await talk("remember", content="Prefers tea"))["changed"]
+        async with httpx2.AsyncClient(headers=JSON) as http:
+            answer = await http.post(url, json=HELLO, headers={"Authorization": "Bearer down"})
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+            assert "www-authenticate" not in answer.headers and answer.json()["code"] == "unavailable"
+            answer = await http.post(url, json=HELLO, headers={"Authorization": "Bearer eyJ.bad.one"})
+            assert answer.status_code == 401
+
+
+async def test_a_body_that_is_too_long_is_refused_unread(living):
+    token = await token_of(living)
+    async with serving(living) as url, httpx2.AsyncClient(headers=JSON) as http:
+        answer = await http.post(
+            url, content=b"x" * (BODY_LIMIT + 1), headers={"Authorization": f"Bearer {token}"}
+        )
+        assert answer.status_code == 413
+
+
+async def test_each_session_has_a_run_of_its_own_and_what_has_no_session_has_none(living):
+    token = await token_of(living)
+    async with serving(living) as url:
+        runs: list[str | None] = []
+        for mode in ("legacy", "legacy", "auto"):
+            async with calling(url, token, mode=mode) as talk:
+                one = await talk("remember", content=f"note {len(runs)}")
+                await talk("revise", memory_id=one["memory"]["id"], content=f"note {len(runs)}, revised")
+                past = await talk("history", memory_id=one["memory"]["id"])
+                [run] = {entry.get("session") for entry in past["entries"]}
+                runs.append(run)
+    assert len(set(runs)) == 3 and runs[2] is None and None not in runs[:2]
+    async with serving(living, sessions=False) as url, calling(url, token) as talk:
+        one = await talk("remember", content="without")
+        assert "session" not in (await talk("history", memory_id=one["memory"]["id"]))["entries"][0]
