@@ -195,10 +195,3 @@ def _problem() -> dict[str, Any]:
             },
         },
     }
-
-
-if __name__ == "__main__":
-    import json
-    import sys
-
-    sys.stdout.write(json.dumps(document(), indent=1, ensure_ascii=False) + "\n")

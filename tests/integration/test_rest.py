@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import logging
+import signal
 from collections.abc import AsyncGenerator
 from typing import Any
 from uuid import uuid4
@@ -29,6 +30,7 @@ from lethelog.handlers.http.routes import BY_VERB, KEY_HEADER, POSITION_HEADER, 
 from lethelog.handlers.http.settings import HttpSettings
 from lethelog.handlers.memory import AsyncMemory
 
+from .held import Held
 from .rest_server import Served, serving_world
 from .test_permissions import ANYBODY, NEEDS, call, verbs
 
@@ -371,6 +373,25 @@ async def test_an_archive_moves_from_one_server_to_another(world, elsewhere, tmp
             await elsewhere.catch_up()
             moved = await client.get(written.memory.id)
             assert (moved.content, moved.status) == ("Moves with its history", "archived")
+
+
+async def test_a_request_under_way_is_finished_when_the_server_is_told_to_end(world):
+    async with serving_world(world) as served:
+        token = await served.token()
+        held = Held(world.database_url)
+        try:
+            async with AsyncClient(served.url, token) as client:
+                writing = asyncio.create_task(client.remember("Written while it ends"))
+                await held.is_waited_for()
+                served.server.handle_exit(signal.SIGTERM, None)
+                held.release()
+                written = await asyncio.wait_for(writing, 20)
+        finally:
+            held.close()
+    await world.catch_up()
+    assert (await world.reading.get(world.caller, {"ids": [written.memory.id]}))[
+        0
+    ].content == "Written while it ends"
 
 
 # --- how it does -----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,6 @@
 """The OpenAPI document says what the server does: committed, valid, and no fault is found by schemathesis."""
 
 import asyncio
-import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -10,6 +8,7 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from lethelog.handlers.http.openapi import document
+from lethelog.handlers.http.reference import FOLDER, pages
 from lethelog.handlers.http.routes import ROUTES, STREAMED
 from lethelog.streams.ending import end
 from schemathesis.checks import load_all_checks
@@ -17,17 +16,16 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from .rest_server import serving_world
 
-ROOT = Path(__file__).parents[2]
 EXAMPLES = 4
 """Requests per operation; what was found with many more is mended, and has tests by name."""
 NOT_HERE = {"tail", "replay", "export_archive", "rehearse_erasure", "wait_for_pass", "webhooks_test"}
 """Operations that go on for as long as they are told to."""
 
 
-def test_the_committed_document_is_what_the_server_gives():
-    """Renew it with: python -m lethelog.handlers.http.openapi > docs/reference/openapi.json"""
-    committed = json.loads((ROOT / "docs" / "reference" / "openapi.json").read_text(encoding="utf-8"))
-    assert committed == document()
+def test_the_committed_document_and_page_are_what_the_server_gives():
+    for name, text in pages().items():
+        committed = (FOLDER / name).read_text(encoding="utf-8")
+        assert committed == text, "run: python -m lethelog.handlers.http.reference"
 
 
 def test_every_route_is_described_with_what_it_takes_and_gives():
