@@ -37,6 +37,7 @@ from ...domain.errors import InvalidInput
 from ..blocking import BlockingMemory
 from ..memory import AsyncMemory
 from . import item_values
+from .behind import memory_behind
 from .finding import check_window
 from .items import Item, Items, Put, Wanted, refreshed
 
@@ -67,7 +68,7 @@ class LethelogStore(BaseStore):
     ) -> None:
         super().__init__()
         self._blocking = memory if isinstance(memory, BlockingMemory) else None
-        self._memory = memory.asyncio if isinstance(memory, BlockingMemory) else memory
+        self._memory = memory_behind(memory)
         self._loop = None if self._blocking is not None else asyncio.get_running_loop()
         self._items = Items(self._memory.engine)
         self._paths = _paths_of(index)

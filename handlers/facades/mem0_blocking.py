@@ -8,6 +8,7 @@ from ..arguments import AnyInstant
 from ..blocking import BlockingMemory
 from ..memory import AsyncMemory
 from . import mem0_arguments as given
+from .behind import memory_behind
 from .fact_model import FactModel
 from .mem0_door import Mem0Door
 
@@ -26,6 +27,7 @@ class BlockingMem0:
         owned: bool = True,
     ) -> None:
         self._memory = opened()
+        self._behind = memory_behind(self._memory)
         self._owned = owned
         self._door = Mem0Door(self._inside, model, instructions)
 
@@ -172,7 +174,7 @@ class BlockingMem0:
         return self._run(self._door.chat(query))
 
     async def _inside(self) -> AsyncMemory:
-        return self._memory.asyncio
+        return self._behind
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._memory.run(work)

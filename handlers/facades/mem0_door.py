@@ -16,6 +16,7 @@ from ..arguments import AnyInstant
 from ..memory import AsyncMemory
 from ..operating.views import Written
 from . import mem0_arguments as given
+from .behind import memory_behind
 from .fact_model import FactModel
 from .mem0_reading import Mem0Reading, unexpired
 from .mem0_writing import Mem0Writing, deleted, result
@@ -43,7 +44,7 @@ class Mem0Door:
         """The memory behind, with everything that mem0 has no word for."""
         async with self._opening:
             if self._memory is None:
-                self._memory = await self._open()
+                self._memory = memory_behind(await self._open())
                 self._reading = Mem0Reading(self._memory.engine)
                 self._writing = Mem0Writing(self._memory.engine, self._reading)
             return self._memory

@@ -9,6 +9,8 @@ from uuid import UUID
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from langgraph.store.base import BaseStore, GetOp, InvalidNamespaceError, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.postgres import PostgresStore
@@ -611,6 +613,11 @@ class TestTheMemoriesBehindTheItems:
             store.search((), limit=-1)
         assert len(store.search((), limit=9_000, offset=0)) == 1
 
+    def test_what_is_no_memory_of_this_process_is_refused(self):
+        for other in (object(), None, "./memory", InMemoryStore()):
+            with pytest.raises(InvalidInput, match="memory"):
+                LethelogStore(other)  # pyright: ignore[reportArgumentType]
+
     def test_vectors_of_ones_own_are_refused(self, memory: OfTenant):
         with pytest.raises(InvalidInput, match="embed"):
             LethelogStore(memory, index={"dims": 2, "embed": lambda texts: [[0.0, 1.0] for _ in texts]})
@@ -677,6 +684,46 @@ class TestTheMemoriesBehindTheItems:
         there.put(("users",), "k", {"n": 2})
         assert there.get(("users",), "k").value == {"n": 2}
         assert there.get(("users",), "gone") is None
+
+
+LABELS = st.sampled_from(["a", "ab", "a_", "A"])
+NAMESPACES = st.lists(LABELS, min_size=1, max_size=2).map(tuple)
+KEYS = st.sampled_from(["k", "K", "other"])
+VALUES = st.dictionaries(st.sampled_from(["n", "x"]), st.integers(0, 2), max_size=2)
+PUTS = st.tuples(st.just("put"), NAMESPACES, KEYS, VALUES)
+DELETES = st.tuples(st.just("delete"), NAMESPACES, KEYS)
+BATCHES = st.lists(
+    st.one_of(
+        st.tuples(NAMESPACES, KEYS, st.one_of(st.none(), VALUES)).map(lambda given: PutOp(*given)),
+        st.tuples(NAMESPACES, KEYS).map(lambda given: GetOp(*given)),
+    ),
+    max_size=4,
+).map(lambda ops: ("batch", ops))
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(done=st.lists(st.one_of(PUTS, PUTS, DELETES, BATCHES), min_size=3, max_size=10), wanted=VALUES)
+def test_whatever_is_done_the_store_holds_what_the_one_in_memory_holds(
+    opened: Opened, done: list[tuple[Any, ...]], wanted: dict[str, int]
+):
+    ours, model = LethelogStore(opened.tenant()), InMemoryStore()
+    for call, *arguments in done:
+        found = [getattr(store, call)(*arguments) for store in (ours, model)]
+        assert _shapes(found[0]) == _shapes(found[1])
+    prefixes: list[tuple[str, ...]] = [(), ("a",), ("ab",), ("a", "a")]
+    for prefix in prefixes:
+        for kept in (None, wanted):
+            listed = [_shapes(store.search(prefix, filter=kept, limit=100)) for store in (ours, model)]
+            assert sorted(listed[0], key=str) == sorted(listed[1], key=str)
+    namespaces = {item.namespace for item in model.search((), limit=100)}
+    assert ours.list_namespaces() == sorted(namespaces)
+
+
+def _shapes(found: Any) -> Any:
+    """Items without their times."""
+    if isinstance(found, list):
+        return [_shapes(one) for one in found]
+    return found if found is None else (found.namespace, found.key, found.value)
 
 
 async def _count(engine: Any, table: str, tenant: UUID, where: str) -> int:

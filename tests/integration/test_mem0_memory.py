@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from lethelog import AsyncMem0Memory, Mem0Memory
-from lethelog.domain.errors import AccessDenied, Conflict, Misconfigured
+from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput, Misconfigured
 from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.facades import finding
 from lethelog.handlers.facades.fact_model import ExtractionFailed
@@ -410,6 +410,14 @@ def test_what_is_erased_leaves_its_skeleton_and_no_text(facade: Mem0Memory, memo
         facade.update(one, "Ada lives in Graz")
     assert add(facade, "Ada lives in Graz") != one
     assert texts(facade.get_all(filters={"user_id": "bob"})) == ["of bob"]
+
+
+async def test_what_is_no_memory_of_this_process_is_refused():
+    for other in (object(), "./memory"):
+        with pytest.raises(InvalidInput, match="memory"):
+            Mem0Memory(other)  # pyright: ignore[reportArgumentType]
+        with pytest.raises(InvalidInput, match="memory"):
+            await AsyncMem0Memory(other).get("x")  # pyright: ignore[reportArgumentType]
 
 
 async def test_awaited_calls_are_the_same(memory: OfTenant):
