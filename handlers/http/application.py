@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...domain.errors import LethelogError
+from ..page.mounting import mount_page, no_page, wants_page
 from .archives import Archives
 from .bounds import BodyBound, RateBound
 from .endpoint import JSON, NotJson, as_problem, endpoint, problem_response
@@ -48,6 +49,7 @@ def create_app(serving: Serving, settings: HttpSettings | None = None) -> FastAP
         ("/openapi.json", "GET", _openapi()),
     ):
         app.add_api_route(PREFIX + path, answer, methods=[method], include_in_schema=False, response_model=None)
+    mount_page(app, serving, bounds, streams)
     add_health(app, serving, figures)
     app.add_exception_handler(LethelogError, _lethelog_error)
     app.add_exception_handler(NotJson, _not_json)
@@ -116,8 +118,10 @@ async def _not_json(_request: Request, _error: Exception) -> Response:
     return as_problem(described("unsupported_media_type", 415, "send the body as application/json"))
 
 
-async def _no_route(_request: Request, error: Exception) -> Response:
+async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if wants_page(request):
+        return no_page(error.status_code)
     detail = "nothing stands at this address" if error.status_code == 404 else "this address takes no such method"
     response = as_problem(described("no_route", error.status_code, detail))
     response.headers.update(dict(error.headers or {}))

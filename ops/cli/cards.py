@@ -9,6 +9,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from ...handlers.reviewing.wording import ACTION_SAYS, action_of, made_by, sides
 from .output import moment, one_line, safe, shown
 
 if TYPE_CHECKING:
@@ -50,20 +51,6 @@ _TELLING = (
     ),
     *("effects", "lifted", "refuted_memory", "plan_id"),
 )
-_ACTION_SAYS = {
-    "archive": "put the memory away",
-    "supersede": "let the newer memory replace the older",
-    "conflict": "note that the two contradict each other",
-    "supersedes": "let the newer memory replace the older",
-    "updates": "let the newer memory replace the older, as an update",
-    "extends": "note that the newer memory adds to the older",
-    "derives": "note that the newer memory follows from the older",
-    "assert": "put the fact on record",
-    "resolve": "take the commitment for done",
-    "settle": "say which of the two holds",
-}
-_OTHERS = {"consolidation": ("newer", "older"), "dependency": ("memory", "rests on")}
-"""What the memory of a proposal and the related one are to each other, by kind."""
 
 
 def memory_card(view: "MemoryView") -> RenderableType:
@@ -122,18 +109,11 @@ def proposal_line(view: "ProposalView") -> Text:
     return line
 
 
-def sides(view: "ProposalView") -> tuple[str, str]:
-    """What the memory of a proposal and the related one are to each other."""
-    if view.kind == "retention" and view.related_id is not None:
-        return ("older", "newer")
-    return _OTHERS.get(view.kind, ("memory", "other"))
-
-
 def proposal_card(detail: "ProposalDetail", console: Console, *, full: bool = False) -> Iterator[RenderableType]:
     """A proposal as a reviewer needs it: what is proposed, both memories, why, how sure."""
     view = detail.proposal
     yield proposal_line(view)
-    yield Text.assemble("proposes to ", (_ACTION_SAYS.get(view.action, view.action), "bold"))
+    yield Text.assemble("proposes to ", (ACTION_SAYS.get(view.action, view.action), "bold"))
     quote = view.quote
     name, other = sides(view)
     shown = [_side(name, view.memory_id, detail.memory, quote, full)]
@@ -152,7 +132,7 @@ def proposal_card(detail: "ProposalDetail", console: Console, *, full: bool = Fa
     for name, said in view.texts.items():
         yield Text.assemble((f"{name}  ", "dim"), safe(one_line(said)))
     yield bars(view, console)
-    yield safe(_made_by(view), "dim")
+    yield safe(made_by(view), "dim")
     if view.stale:
         yield Text("stale: a memory moved on since, so accepting would be refused", "red")
     if view.unselected:
@@ -165,24 +145,15 @@ def proposal_card(detail: "ProposalDetail", console: Console, *, full: bool = Fa
         yield Text(f"withdrawn: {view.withdrawn_because.replace('_', ' ')}", "bold")
 
 
-def _made_by(view: "ProposalView") -> str:
-    details = ", ".join(f"{name.replace('_', ' ')} {said}" for name, said in view.details.items())
-    if view.judge is None:
-        return f"made by rule, {details}"
-    model = f" ({one_line(view.model)})" if view.model else ""
-    where = f", rule {view.rule}, pass {view.pass_id}" if view.rule is not None else ""
-    return f"judged by {one_line(view.judge)}{model}{where}" + (f", {details}" if details else "")
-
-
 def bars(view: "ProposalView", console: Console) -> RenderableType:
     """The probability map as bars; the mark is the threshold of the proposed action."""
     full, empty = ("█", "░") if "utf" in console.encoding.lower() else ("#", ".")
     table = Table.grid(padding=(0, 1))
     for key, probability in sorted(view.probabilities.items(), key=lambda item: -item[1]):
         filled = round(probability * _BAR)
-        bar = Text(full * filled + empty * (_BAR - filled), _ACTION_STYLE.get(_action_of(key), ""))
+        bar = Text(full * filled + empty * (_BAR - filled), _ACTION_STYLE.get(action_of(key), ""))
         note = ""
-        if _action_of(key) == view.action and view.threshold is not None:
+        if action_of(key) == view.action and view.threshold is not None:
             note = f"threshold {view.threshold:.2f}"
         table.add_row(safe(one_line(key)), bar, f"{probability:6.1%}", Text(note, "dim"))
     return table
@@ -275,11 +246,6 @@ def _mark_quote(body: Text, quote: str | None) -> None:
     at = body.plain.find(words) if words else -1
     if at >= 0:
         body.stylize("black on yellow", at, at + len(words))
-
-
-def _action_of(key: str) -> str:
-    """The action a key of a probability map stands for (behaviour.md 1.16)."""
-    return key.partition("_")[0]
 
 
 def _facts() -> Table:

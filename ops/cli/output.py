@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Generator
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -18,11 +18,10 @@ from pydantic import BaseModel
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and newline, DEL, C1: escape sequences begin with these
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks: text shown in another order than it has
-    "\u2028\u2029\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
+from ...domain.display import moment as moment
+from ...domain.display import one_line as one_line
+from ...domain.display import shown as shown
+
 _NOT_IN_JSON = re.compile(
     "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
@@ -30,24 +29,9 @@ _PIPE_WIDTH = 120
 """Columns where nobody looks: Rich would take 80 and fold more than needed."""
 
 
-def shown(text: object) -> str:
-    """Text with every control character spelt out, such as ``␛`` for an escape and ``<U+202E>`` for a reversal."""
-    return _CONTROL.sub(_spelt, str(text).replace("\r\n", "\n"))
-
-
-def one_line(text: object) -> str:
-    """The same, on one line."""
-    return " ".join(shown(text).split())
-
-
 def safe(text: object, style: str = "") -> Text:
     """Text for Rich: harmless, and not parsed as markup."""
     return Text(shown(text), style=style)
-
-
-def moment(instant: datetime | None) -> str:
-    """An instant in UTC, whole, so that it can be typed back wherever one is asked for."""
-    return "–" if instant is None else instant.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
 def counted(count: int, noun: str) -> str:
@@ -178,13 +162,6 @@ def _console(*, stderr: bool) -> Console:
 def _speaks_utf8() -> bool:
     encoding = getattr(sys.stdout, "encoding", None) or ""
     return encoding.lower().replace("-", "") in ("utf8", "utf8sig")
-
-
-def _spelt(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "␡" if code == 0x7F else f"<U+{code:04X}>"
 
 
 def _plain(value: object) -> Any:

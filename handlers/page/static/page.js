@@ -1,0 +1,127 @@
+"use strict";
+// What the page does besides: keys, news, and where the focus goes. All of it works without this file, but for these.
+(() => {
+  const KEYS_OFF = "lethelog-keys-off";
+  const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+  let marked = null; // id of the row that the keys are about
+  let source = null;
+  let last = 0;
+  let fresh = new Set();
+
+  const rows = () => all("[data-row]");
+  const current = () => rows().find((row) => row.getAttribute("aria-current") === "true");
+
+  function mark(row) {
+    for (const one of rows()) one.removeAttribute("aria-current");
+    if (!row) return;
+    row.setAttribute("aria-current", "true");
+    marked = row.id;
+    row.querySelector("a.open").focus({ preventScroll: true });
+    row.scrollIntoView({ block: "nearest" });
+  }
+
+  function step(by) {
+    const list = rows();
+    if (!list.length) return press(document, by > 0 ? "j" : "k");
+    const at = list.indexOf(current());
+    mark(list[Math.min(list.length - 1, Math.max(0, at + by))]);
+  }
+
+  function press(within, key) {
+    const found = within && within.querySelector(`[data-key="${key}"]`);
+    if (found) found.click();
+  }
+
+  const keysOn = () => localStorage.getItem(KEYS_OFF) === null;
+
+  document.addEventListener("keydown", (event) => {
+    const typing = event.target.closest("input:not([type=checkbox]), textarea, select");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey || !keysOn()) return;
+    const list = rows();
+    const where = list.length ? current() : document;
+    if (event.key === "j") step(1);
+    else if (event.key === "k") step(-1);
+    else if (event.key === "a" || event.key === "r") press(where, event.key);
+    else if (event.key === "u") press((where && where.querySelector("[data-key=u]") && where) || document, "u");
+    else if (event.key === "?") document.querySelector(".keys").open = true;
+    else return;
+    event.preventDefault();
+  });
+
+  document.addEventListener("change", (event) => {
+    if (event.target.id !== "keys-on") return;
+    if (event.target.checked) localStorage.removeItem(KEYS_OFF);
+    else localStorage.setItem(KEYS_OFF, "1");
+  });
+  document.addEventListener("focusin", (event) => {
+    const row = event.target.closest("[data-row]");
+    if (row && row !== current()) {
+      for (const one of rows()) one.removeAttribute("aria-current");
+      row.setAttribute("aria-current", "true");
+    }
+  });
+  document.addEventListener("input", (event) => {
+    if (event.target.id === "step") event.target.form.querySelector("output").value = event.target.value;
+  });
+
+  function tell() {
+    const place = document.getElementById("news");
+    if (!place || !fresh.size) return;
+    const link = document.createElement("a");
+    link.href = location.pathname + location.search;
+    link.textContent = "Show them";
+    const said = document.createElement("p");
+    said.className = "notice";
+    said.append(`${fresh.size} ${fresh.size === 1 ? "proposal" : "proposals"} new or changed. `, link);
+    place.replaceChildren(said);
+    place.dataset.count = fresh.size;
+  }
+
+  function news(event) {
+    last = Number(event.lastEventId) || last;
+    const about = JSON.parse(event.data);
+    const here = document.getElementById(`p-${about.stream}`);
+    // What was decided here stands here already.
+    if (here && here.dataset.status !== "proposed") return;
+    fresh.add(about.stream);
+    tell();
+  }
+
+  function listen() {
+    const place = document.getElementById("news");
+    if (!place || document.hidden) {
+      if (source) source.close();
+      source = null;
+      return;
+    }
+    if (source) return;
+    source = new EventSource(place.dataset.live + (last ? `?from_position=${last + 1}` : ""));
+    source.addEventListener("open", () => { place.dataset.open = "yes"; });
+    for (const name of place.dataset.names.split(" ")) source.addEventListener(name, news);
+  }
+
+  function arrived() {
+    document.documentElement.classList.add("scripted");
+    const box = document.getElementById("keys-on");
+    if (box) box.checked = keysOn();
+    fresh = new Set();
+    listen();
+  }
+
+  // A browser lets a site have few connections: only what is looked at has one.
+  document.addEventListener("visibilitychange", listen);
+  document.addEventListener("DOMContentLoaded", arrived);
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.detail.target === document.body || event.target === document.body) {
+      arrived();
+      document.getElementById("main").focus({ preventScroll: true });
+      return;
+    }
+    const row = document.getElementById(marked);
+    if (row && row.dataset.status !== "proposed") {
+      const list = rows();
+      const next = list.slice(list.indexOf(row) + 1).find((one) => one.dataset.status === "proposed");
+      mark(next || row);
+    }
+  });
+})();
