@@ -1,0 +1,299 @@
+"""The review page as a person meets it, in a real browser."""
+
+from collections.abc import Generator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from lethelog.domain import events as e
+from playwright.sync_api import Browser, expect
+
+from .page_server import Desk, PageServer, Seat, chromium, seated
+
+CONTRAST_AND_ALL = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Generator[Browser]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser, cli_folder: Path) -> Generator[PageServer]:
+    with PageServer(cli_folder) as started:
+        yield started
+
+
+@pytest.fixture
+def desk(server: PageServer) -> Desk:
+    return Desk.opened(server)
+
+
+@pytest.fixture
+def seat(browser: Browser, server: PageServer) -> Generator[Seat]:
+    with seated(browser, server) as found:
+        yield found
+        assert found.complaints == []
+
+
+def test_a_person_reviews_undoes_and_leaves(desk: Desk, seat: Seat):
+    judged = desk.judged()
+    older, newer, proposal = desk.edge()
+    seat.log_in(desk.token)
+    page = seat.page
+    expect(page.locator("[data-row]")).to_have_count(2)
+    page.get_by_role("link", name="retention 1").click()
+    expect(page.locator("[data-row]")).to_have_count(1)
+    page.locator("[data-row] a.open").click()
+    expect(page.get_by_role("table", name="What the judge takes for likely")).to_be_visible()
+    expect(page.get_by_role("list").filter(has_text="the judge said supersede")).to_be_visible()
+    expect(page.locator(".diff del").first).to_be_visible()
+    page.get_by_label("Comment, kept with the decision").fill("so it is")
+    page.get_by_role("button", name="Accept").click()
+    expect(page.locator("#notices")).to_contain_text("Accepted.")
+    expect(page.get_by_text("by person:ada: so it is")).to_be_visible()
+    assert desk.proposal(judged).status == "applied"
+    page.get_by_role("button", name="Undo (1 effect)").click()
+    expect(page.get_by_role("heading", name="Taken back: 1")).to_be_visible()
+    page.get_by_role("link", name="Back to the queue").click()
+    # A line of the queue is replaced, the page stays.
+    page.locator(f"#p-{proposal}").get_by_role("button", name="Accept").click()
+    expect(page.locator(f"#p-{proposal}")).to_contain_text("Accepted.")
+    assert desk.get(older).superseded_by == newer
+    page.get_by_role("link", name="Memories").click()
+    page.get_by_label("Look for").fill("where are sessions kept")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("[data-row]").first).to_be_visible()
+    page.get_by_role("link", name="Dashboard").click()
+    expect(page.get_by_role("table", name="How far they are behind the log")).to_be_visible()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_text("You are logged out.")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_label("Token")).to_be_visible()
+
+
+def test_by_keys_alone(desk: Desk, seat: Seat):
+    proposals = [desk.edge(number)[2] for number in range(3)]
+    seat.log_in(desk.token)
+    page = seat.page
+    first, second, third = (page.locator(f"#p-{one}") for one in proposals)
+    page.keyboard.press("j")
+    expect(first).to_have_attribute("aria-current", "true")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    expect(first).to_have_attribute("aria-current", "true")
+    page.keyboard.press("a")
+    expect(first).to_contain_text("Accepted.")
+    expect(second).to_have_attribute("aria-current", "true")
+    page.keyboard.press("r")
+    expect(second).to_contain_text("Rejected.")
+    expect(third).to_have_attribute("aria-current", "true")
+    assert [desk.proposal(one).status for one in proposals] == ["applied", "rejected", "proposed"]
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Decision 2")
+    # In a field keys are letters.
+    page.get_by_label("Comment, kept with the decision").focus()
+    page.keyboard.type("a rather good jar, u?")
+    expect(page.get_by_label("Comment, kept with the decision")).to_have_value("a rather good jar, u?")
+    assert desk.proposal(proposals[2]).status == "proposed"
+    page.get_by_role("heading", level=1).click()
+    page.keyboard.press("k")
+    expect(page.get_by_role("heading", name="Review queue")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_text("show these keys")).to_be_visible()
+    # They can be switched off.
+    page.get_by_label("use these keys").uncheck()
+    page.keyboard.press("j")
+    expect(page.locator("[aria-current=true][data-row]")).to_have_count(0)
+    page.get_by_label("use these keys").check()
+    page.goto(f"{seat.url}/proposals/{proposals[0]}")
+    page.keyboard.press("u")
+    expect(page.get_by_role("heading", name="Taken back: 1")).to_be_visible()
+
+
+def test_all_of_it_works_without_javascript(browser: Browser, server: PageServer, desk: Desk):
+    older, newer, proposal = desk.edge()
+    with seated(browser, server, java_script_enabled=False) as seat:
+        page = seat.log_in(desk.token)
+        page.locator(f"#p-{proposal}").get_by_role("button", name="Accept").click()
+        expect(page.get_by_text("Accepted.")).to_be_visible()
+        page.get_by_role("button", name="Undo (1 effect)").click()
+        expect(page.get_by_role("heading", name="Taken back: 1")).to_be_visible()
+        page.goto(f"{seat.url}/memories/{older}")
+        page.get_by_label("As of step").fill("1")
+        page.get_by_role("button", name="Show").first.click()
+        expect(page.get_by_text("As on record at")).to_be_visible()
+        page.get_by_label("Or as of a position, or an instant").fill("2001-01-01T00:00:00Z")
+        page.get_by_role("button", name="Show").nth(1).click()
+        expect(page.locator("main")).to_contain_text("on record")
+        page.goto(f"{seat.url}/")
+        page.get_by_label("Kind").select_option("fact")
+        page.get_by_role("button", name="Filter").click()
+        expect(page.get_by_text("Nothing is found by these filters.")).to_be_visible()
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_text("You are logged out.")).to_be_visible()
+        assert seat.complaints == []
+    assert desk.get(older).superseded_by is None and desk.get(newer).current
+
+
+def test_many_at_once_as_previewed(desk: Desk, seat: Seat):
+    proposals = [desk.edge(number)[2] for number in range(3)]
+    page = seat.log_in(desk.token)
+    page.locator(f"#p-{proposals[0]}").get_by_role("checkbox").check()
+    page.get_by_role("button", name="Reject…").click()
+    expect(page.get_by_role("heading", name="Reject 1 proposal?")).to_be_visible()
+    page.get_by_role("button", name="Reject 1").click()
+    expect(page.get_by_role("heading", name="Decided")).to_be_visible()
+    page.get_by_role("link", name="Back to the queue").click()
+    page.get_by_role("link", name="Accept all…").click()
+    expect(page.get_by_role("heading", name="Accept 2 proposals?")).to_be_visible()
+    late = desk.edge(9)[2]
+    page.get_by_role("button", name="Accept 2").click()
+    expect(page.get_by_text("3 proposals are found now, not 2")).to_be_visible()
+    assert desk.proposal(proposals[1]).status == "proposed"
+    page.goto(f"{seat.url}/bulk?verdict=accept")
+    page.get_by_role("button", name="Accept 3").click()
+    expect(page.get_by_text("3 applied")).to_be_visible()
+    page.get_by_role("button", name=f"Undo {late}").click()
+    expect(page.get_by_role("heading", name="Taken back: 1")).to_be_visible()
+    seat.complaints[:] = [one for one in seat.complaints if "409" not in one]
+
+
+def test_one_of_a_contradiction_holds_and_what_is_stale_is_refused(desk: Desk, seat: Seat):
+    older, _, stale = desk.edge()
+    page = seat.log_in(desk.token)
+    page.goto(f"{seat.url}/proposals/{stale}")
+    desk.server.do(desk.memory.archive(older))
+    page.get_by_role("button", name="Accept").click()
+    expect(page.get_by_role("alert")).to_contain_text("stale_proposal")
+    expect(page.get_by_role("button", name="Accept")).to_have_count(0)
+    page.get_by_role("button", name="Reject").click()
+    expect(page.locator("#notices")).to_contain_text("Rejected.")
+    seat.complaints[:] = [one for one in seat.complaints if "409" not in one]
+
+
+def test_what_comes_meanwhile_is_told(desk: Desk, seat: Seat):
+    page = seat.log_in(desk.token)
+    expect(page.get_by_text("Nothing waits for review.")).to_be_visible()
+    page.locator("#news[data-open=yes]").wait_for(state="attached")
+    desk.edge()
+    expect(page.locator("#news")).to_contain_text("1 proposal new or changed.")
+    page.get_by_role("link", name="Show them").click()
+    expect(page.locator("[data-row]")).to_have_count(1)
+
+
+def test_a_memory_is_seen_as_it_was_by_moving_the_slider(desk: Desk, seat: Seat):
+    memory = desk.remember("Deploys go to Hetzner.", project="shop")
+    desk.server.do(desk.memory.move(memory, project="warehouse"))
+    desk.server.do(desk.memory.archive(memory, reason="said twice"))
+    seat.log_in(desk.token)
+    page = seat.open(f"/memories/{memory}")
+    expect(page.locator(".timeline li")).to_have_count(3)
+    page.get_by_label("As of step").fill("1")
+    expect(page.get_by_text("As on record at")).to_be_visible()
+    expect(page.locator("dl.fields")).to_contain_text("shop")
+    expect(page.locator(".timeline .later")).to_have_count(2)
+
+
+MARK = "<img src=/nothing onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>"
+
+
+def test_what_others_wrote_does_nothing(desk: Desk, seat: Seat):
+    older = desk.remember(f"older {MARK}", topic=MARK, project=MARK, tags=["<i>x</i>"], subject=MARK, user_id=MARK)
+    newer = desk.remember(f"newer {MARK}", topic=f"2 {MARK}", metadata={"x": MARK})
+    said = e.EdgeStaged(
+        memory_id=newer,
+        related_id=older,
+        seen={newer: 1, older: 1},
+        source=uuid4(),
+        edge="supersedes",
+        similarity=0.9,
+        embedding_model=MARK,
+        floor=0.5,
+        rationale=MARK,
+    )
+    proposal = desk.stage(said)
+    seat.log_in(desk.token)
+    page = seat.page
+    page.locator("[data-row]").get_by_role("button", name="Accept").click()
+    expect(page.locator(f"#p-{proposal}")).to_contain_text("Accepted.")
+    for address in ("/?status=all", f"/proposals/{proposal}", f"/memories/{older}", f"/memories/{newer}", "/memories"):
+        seat.open(address)
+        expect(page.locator("main")).to_contain_text("onerror=")
+        assert "pwned" not in page.title().replace(MARK, ""), address
+        assert page.locator("img").count() == 0 and page.locator("main script").count() == 0
+    # The control: where it is not escaped, it is seen.
+    page.evaluate("mark => { document.querySelector('main').innerHTML = mark }", MARK)
+    assert page.locator("img").count() == 1
+    # And even then nothing of it runs, by the policy: the browser says so.
+    page.wait_for_function("() => document.querySelector('img').complete")
+    assert page.title() != "pwned"
+    assert any("Content Security Policy" in one for one in seat.complaints)
+    seat.complaints.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_it(browser: Browser, server: PageServer, desk: Desk, scheme):
+    judged, (older, _, proposal) = desk.judged(), desk.edge()
+    desk.edge(2)
+    accepted = desk.edge(3)[2]
+    desk.server.do(desk.memory.accept(accepted))
+    undone = desk.server.do(desk.memory.undo(proposal_id=accepted))
+    preview = desk.server.do(desk.memory.preview_erasure(memory_id=desk.remember("to be erased")))
+    desk.server.do(desk.memory.erase(preview.id, reason="data_subject_request"))
+    with seated(browser, server, color_scheme=scheme, reduced_motion="reduce") as seat:
+        axe = Axe()
+        found = {}
+        page = seat.open("/login")
+        found["/login"] = axe.run(page, options=CONTRAST_AND_ALL)
+        seat.log_in(desk.token)
+        for address in (
+            *("/", "/?status=all", f"/proposals/{judged}", f"/proposals/{proposal}", f"/proposals/{accepted}"),
+            *("/bulk?verdict=accept", f"/undos/{undone.id}", "/memories", f"/memories/{older}?step=1", "/dashboard"),
+            f"/proposals/{uuid4()}",
+        ):
+            seat.open(address)
+            page.locator(".keys summary").click()
+            found[address] = axe.run(page, options=CONTRAST_AND_ALL)
+        wrong = {address: result.generate_report() for address, result in found.items() if result.violations_count}
+        assert wrong == {}
+        # The control: it does find what is wrong.
+        page.evaluate("() => { document.documentElement.removeAttribute('lang') }")
+        assert axe.run(page, options=CONTRAST_AND_ALL).violations_count > 0
+        assert [one for one in seat.complaints if "404" not in one] == []
+
+
+def test_another_tenant_sees_nothing_of_it(browser: Browser, server: PageServer, desk: Desk):
+    _, _, proposal = desk.edge()
+    memory = desk.remember("Ours alone.")
+    with seated(browser, server) as seat:
+        page = seat.log_in(Desk.opened(server).token)
+        expect(page.get_by_text("Nothing waits for review.")).to_be_visible()
+        for address in (f"/proposals/{proposal}", f"/memories/{memory}"):
+            seat.open(address)
+            expect(page.get_by_text("not_found")).to_be_visible()
+            expect(page.locator("main")).not_to_contain_text("Ours alone")
+
+
+def test_it_is_light_and_soon_there(desk: Desk, seat: Seat):
+    for number in range(20):
+        desk.edge(number)
+    judged = desk.judged()
+    seat.log_in(desk.token)
+    for address in ("/", f"/proposals/{judged}", "/dashboard"):
+        weight = 0
+        page = seat.page
+
+        def add(response):
+            nonlocal weight
+            if "/news" not in response.url:
+                weight += len(response.body())
+
+        page.on("response", add)
+        seat.context.clear_cookies(name="nothing")
+        seat.open(address)
+        page.wait_for_load_state()
+        page.remove_listener("response", add)
+        assert weight < 150_000, (address, weight)
