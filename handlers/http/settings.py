@@ -20,4 +20,4 @@ class HttpSettings(BaseModel):
     body_limit: int = Field(default=BODY_LIMIT, ge=1024)
     upload_limit: int = Field(default=UPLOAD_LIMIT, ge=1024)
     secure_cookies: bool = True
-    """Whether the page's cookie is for TLS only; browsers take it over plain HTTP on this machine all the same."""
+    """Whether the page's cookie is for TLS only: everywhere but on the machine itself."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 import signal
 import socket
 from collections.abc import Callable
@@ -73,7 +74,9 @@ def serve(
         if session.json_only:
             session.printer.document({"url": url, "roles": sorted(chosen)})
         else:
-            session.printer.out.print(safe(f"serving {url} (REST under /api/v1); stop with Ctrl-C"))
+            session.printer.out.print(
+                safe(f"serving {url} (the review page; REST under /api/v1); stop with Ctrl-C")
+            )
 
     listening = _listen(host, port)
     with contextlib.closing(listening):
@@ -128,12 +131,19 @@ async def _serve(
     from ..serving import serving
 
     async with serving(session.settings, roles) as parts:
-        app = create_app(parts, HttpSettings(requests_per_second=rate, secure_cookies=tls is not None))
+        app = create_app(
+            parts, HttpSettings(requests_per_second=rate, secure_cookies=tls is not None or not _local(listening))
+        )
         server = server_of(app, lambda: ready(_url(listening, tls=tls is not None)), tls=tls)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, server.handle_exit, number, None)
         await server.serve(sockets=[listening])
+
+
+def _local(listening: socket.socket) -> bool:
+    """Whether only this machine reaches it, where a browser needs no TLS to keep a login to itself."""
+    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
 
 
 def _url(listening: socket.socket, *, tls: bool) -> str:

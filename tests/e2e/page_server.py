@@ -5,7 +5,7 @@ import contextlib
 import shutil
 import socket
 import threading
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,6 +16,8 @@ import uvicorn
 from lethelog.domain import events as e
 from lethelog.handlers.access.caller import TOKEN_PERMISSIONS, Caller
 from lethelog.handlers.access.tokens import Tokens
+from lethelog.handlers.forgetting.open_proposals import take_slot
+from lethelog.handlers.forgetting.pass_log import WORKER
 from lethelog.handlers.http.application import create_app
 from lethelog.handlers.http.serving import Serving
 from lethelog.handlers.http.settings import HttpSettings
@@ -25,6 +27,7 @@ from lethelog.handlers.reviewing.staging import stage
 from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.ops.serving import serving
 from lethelog.ops.settings import Settings
+from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import Actor, Envelope
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
@@ -115,29 +118,94 @@ class Desk:
 
     def stage(self, said: e.Staged) -> UUID:
         """Put a proposal into the queue."""
-        envelope = Envelope(self.caller.actor, cause=uuid4(), correlation=uuid4())
-        log = self.server.serving.engine.log
-        proposal = self.server.do(stage(log, self.tenant, said, envelope)).proposal
-        head = self.server.do(log.head())
-        self.server.do(self.memory.proposals(after=head))
+        return self.server.do(self._staged(said))
+
+    async def _staged(self, said: e.Staged) -> UUID:
+        proposal = await self._stage(said)
+        await self._seen()
         return proposal
 
-    def edge(self, number: int = 1, **fields: Any) -> tuple[UUID, UUID, UUID]:
-        """Two memories, and the proposal that the newer one replaces the older."""
-        older = self.remember(f"Decision {number}: sessions are kept in Redis.", **fields)
-        newer = self.remember(f"Decision {number}: sessions are kept in PostgreSQL.", **fields)
-        said = e.EdgeStaged(
-            memory_id=newer,
-            related_id=older,
-            seen={newer: 1, older: 1},
-            source=uuid4(),
-            edge="supersedes",
-            similarity=0.95,
-            embedding_model="m/1",
-            floor=0.92,
-            rationale="Both say where sessions are kept.",
+    async def _stage(self, said: e.Staged) -> UUID:
+        envelope = Envelope(self.caller.actor, cause=uuid4(), correlation=uuid4())
+        return (await stage(self.server.serving.engine.log, self.tenant, said, envelope)).proposal
+
+    async def _seen(self) -> None:
+        """Wait until everybody sees all that was written."""
+        head = await self.server.serving.engine.log.head()
+        await self.memory.proposals(after=head)
+        await self.memory.list(after=head)
+
+    def edge(self, number: int = 1) -> tuple[UUID, UUID, UUID]:
+        """Two memories, and the proposal that the newer one replaces the older: (older, newer, proposal)."""
+        return self.edges(number)[0]
+
+    def edges(self, *numbers: int) -> list[tuple[UUID, UUID, UUID]]:
+        """The same for each of these numbers."""
+        return self.server.do(self._edges(numbers))
+
+    async def _edges(self, numbers: Sequence[int]) -> list[tuple[UUID, UUID, UUID]]:
+        found: list[tuple[UUID, UUID, UUID]] = []
+        for number in numbers:
+            older, newer = [
+                (await self.memory.remember(f"Decision {number}: {said}", memory_type="decision")).memory.id
+                for said in ("sessions are kept in Redis.", "sessions are kept in PostgreSQL.")
+            ]
+            said = e.EdgeStaged(
+                memory_id=newer,
+                related_id=older,
+                seen={newer: 1, older: 1},
+                source=uuid4(),
+                edge="supersedes",
+                similarity=0.95,
+                embedding_model="m/1",
+                floor=0.92,
+                rationale="Both say where sessions are kept.",
+            )
+            found.append((older, newer, await self._stage(said)))
+        await self._seen()
+        return found
+
+    def contradiction(self) -> tuple[UUID, UUID, UUID]:
+        """Two memories that cannot both hold, and the question which does."""
+        return self.server.do(self._contradiction())
+
+    async def _contradiction(self) -> tuple[UUID, UUID, UUID]:
+        older, newer = [
+            (await self.memory.remember(f"The office is in {town}.", memory_type="fact")).memory.id
+            for town in ("Berlin", "Hamburg")
+        ]
+        verdict = uuid4()
+        staged = e.ProposalStaged(
+            pass_id=uuid4(),
+            ref="p0",
+            rule="pair",
+            action="conflict",
+            memory_id=older,
+            related_id=newer,
+            judged_pair=(older, newer),
+            probability=0.7,
+            probabilities={"keep_both": 0.3, "conflict": 0.7},
+            judge="told:1",
+            model="told-1.0",
+            seen={older: 1, newer: 1},
+            threshold=0.6,
+            verdict_event=uuid4(),
         )
-        return older, newer, self.stage(said)
+        await self.server.serving.engine.log.append(
+            Unit(
+                tenant=self.tenant,
+                subject=verdict,
+                events=[NewEvent(verdict, 1, staged)],
+                envelope=Envelope(WORKER, cause=verdict, correlation=verdict),
+                claims=[take_slot(older.bytes + b"conflict", verdict)],
+            )
+        )
+        await self._seen()
+        await self.memory.accept(verdict)
+        await self._seen()
+        [found] = (await self.memory.contradictions()).contradictions
+        assert found.review is not None
+        return older, newer, found.review
 
     def judged(self) -> UUID:
         """A proposal of a pass, with a verdict and its probabilities."""

@@ -34,7 +34,9 @@ class Browser:
     async def send(self, address: str, fields: dict[str, Any] | None = None, **headers: str) -> httpx2.Response:
         """Send a form as a browser does, with the secret."""
         said = {"origin": self.origin, "sec-fetch-site": "same-origin", **headers}
-        return self._seen(await self.client.post(address, data={"csrf": self.csrf, **(fields or {})}, headers=said))
+        return self._seen(
+            await self.client.post(address, data={"csrf": self.csrf, **(fields or {})}, headers=said)
+        )
 
     async def log_in(self, token: str) -> httpx2.Response:
         await self.get("/login")

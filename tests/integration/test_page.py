@@ -150,9 +150,7 @@ async def test_after_the_login_one_is_where_one_wanted_to_be_but_never_elsewhere
 
 async def test_what_is_foreign_and_what_is_unknown_look_alike(world, browser: Browser):
     other = await world.another_caller()
-    foreign = (
-        await world.commands.remember(other, {"content": "Only theirs", "topic": "theirs"})
-    ).memory.id
+    foreign = (await world.commands.remember(other, {"content": "Only theirs", "topic": "theirs"})).memory.id
     unknown = uuid4()
     pages = []
     for one in (foreign, unknown):
@@ -258,9 +256,7 @@ async def test_filters_and_cursors_find_each_proposal_once(world, browser: Brows
         await pair_of(world, number)
     first = (await browser.get("/")).text
     assert first.count("data-row") == 20 and "20 of 22 shown" in first
-    [following] = [
-        html.unescape(part.partition('"')[0]) for part in first.split('rel="next" href="')[1:]
-    ]
+    [following] = [html.unescape(part.partition('"')[0]) for part in first.split('rel="next" href="')[1:]]
     second = (await browser.get(following)).text
     assert second.count("data-row") == 2
     assert (await browser.get("/?kind=fact")).text.count("data-row") == 0
@@ -308,7 +304,13 @@ async def test_nothing_that_others_wrote_is_markup(world, browser: Browser):
     await world.commands.archive(world.caller, {"memory_id": older, "reason": CANARY})
     await world.catch_up()
     seen = ""
-    for address in ("/", f"/proposals/{proposal}", "/memories?status=all", f"/memories/{older}", f"/memories/{newer}"):
+    for address in (
+        "/",
+        f"/proposals/{proposal}",
+        "/memories?status=all",
+        f"/memories/{older}",
+        f"/memories/{newer}",
+    ):
         answer = await browser.get(address)
         assert answer.status_code == 200, address
         seen += answer.text
@@ -341,5 +343,7 @@ async def test_a_login_is_of_its_own_tenant_only(world, kept_up):
         await ours.log_in(await token_for(world))
         await theirs.log_in(await token_for(world, other))
         for browser, own, foreign in ((ours, "canary1", "canary2"), (theirs, "canary2", "canary1")):
-            shown = (await browser.get("/memories")).text + (await browser.send("/memories", {"query": "alone"})).text
+            shown = (await browser.get("/memories")).text + (
+                await browser.send("/memories", {"query": "alone"})
+            ).text
             assert own in shown and foreign not in shown
