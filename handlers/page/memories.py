@@ -16,7 +16,7 @@ PAGE = 25
 STATUSES = ("retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "all")
 TIMELINE = 300
 """Entries that are told, the newest; a memory seldom has more than ten."""
-_LEFT_OUT = ("content", "topic", "as_of", "id")
+_LEFT_OUT = ("content", "topic", "as_of", "id", "superseded_by", "predecessor")
 
 
 async def memories(visit: Visit) -> Response:

@@ -1,0 +1,135 @@
+"""The pictures of the review page in the documentation, made from the demo's sample by a real browser.
+
+``python -m lethelog.ops.screenshots docs/images`` makes them anew; it needs playwright (of the development
+environment) and Chromium.
+"""
+
+import asyncio
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..handlers.access.caller import Permission
+from ..handlers.memory import AsyncMemory
+from ..handlers.operating.workers import ALL_ROLES
+from .demo.sample import load_sample
+from .embedded import discard
+from .local import open_memory
+from .serving import serving
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+PASS_SECONDS = 120
+ALLOWED: tuple[Permission, ...] = ("memory:read", "memory:write", "memory:review", "memory:erase", "stream:read")
+CHROMIUM = ("chromium", "chromium-browser")
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
+WIDTH, HEIGHT = 1100, 780
+
+
+class Shot(NamedTuple):
+    """One picture; the address may name the first proposal and its memory."""
+
+    name: str
+    address: str
+    scheme: str
+
+
+SHOTS = (
+    Shot("review-queue", "/?kind=retention", "light"),
+    Shot("review-proposal", "/proposals/{proposal}", "light"),
+    Shot("review-memory", "/memories/{memory}", "light"),
+    Shot("review-dashboard", "/dashboard", "dark"),
+)
+
+
+async def make(folder: Path) -> list[Path]:
+    """Make all of them in a folder; answers their paths."""
+    data = Path(tempfile.mkdtemp(prefix="lethelog-pictures-"))
+    try:
+        async with await open_memory(Settings.load(data_dir=data, actor="person:ada"), ()) as memory:
+            # Whom the token names in the pictures.
+            shown = await memory.tokens.issue("person:ada", permissions=ALLOWED)
+            async with _served(data) as url:
+                found = await _lived(memory)
+                return await _photographed(folder, url, shown.text, found)
+    finally:
+        await asyncio.to_thread(discard, data)
+
+
+async def _lived(memory: AsyncMemory) -> dict[str, str]:
+    """Something to see: documents that replace each other, a pass over them, and a few decisions."""
+    sample = load_sample()
+    wanted = {key for pair in sample.claimed for key in pair}
+    for one in [one for one in sample.worded if one.key in wanted][:80]:
+        await memory.remember(
+            one.content,
+            topic=one.topic,
+            memory_type=one.memory_type,
+            occurred_at=one.occurred_at,
+            project=one.project,
+        )
+    await memory.set_judgment(True)
+    await memory.run_pass(wait_seconds=PASS_SECONDS)
+    waiting = (await memory.proposals(status="proposed", kind="retention")).proposals
+    for one in waiting[1:7]:
+        await memory.accept(one.id, comment="as the newer document says")
+    await memory.reject(waiting[7].id, comment="both are still in use")
+    await memory.undo(proposal_id=waiting[6].id)
+    return {"proposal": str(waiting[0].id), "memory": str(waiting[1].memory_id)}
+
+
+@asynccontextmanager
+async def _served(data: Path) -> AsyncGenerator[str]:
+    import uvicorn
+
+    from ..handlers.http.application import create_app
+    from ..handlers.http.settings import HttpSettings
+
+    async with serving(Settings.load(data_dir=data), ALL_ROLES) as parts:
+        listening = socket.create_server(("127.0.0.1", 0))
+        app = create_app(parts, HttpSettings(secure_cookies=False))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=2))
+        running = asyncio.create_task(server.serve(sockets=[listening]))
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        server.should_exit = True
+        await running
+
+
+async def _photographed(folder: Path, url: str, token: str, found: dict[str, str]) -> list[Path]:
+    from playwright.async_api import async_playwright
+
+    browser_path = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
+    made: list[Path] = []
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=browser_path, args=list(FLAGS))
+        page = await browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce")
+        await _log_in(page, url, token)
+        for shot in SHOTS:
+            await page.emulate_media(color_scheme="dark" if shot.scheme == "dark" else "light")
+            await page.goto(url + shot.address.format(**found))
+            await page.wait_for_load_state("load")
+            made.append(folder / f"{shot.name}.png")
+            await page.screenshot(path=made[-1])
+        await browser.close()
+    return made
+
+
+async def _log_in(page: "Page", url: str, token: str) -> None:
+    await page.goto(f"{url}/login")
+    await page.get_by_label("Token").fill(token)
+    await page.get_by_role("button", name="Log in").click()
+    await page.get_by_role("heading", name="Review queue").wait_for()
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/images")
+    target.mkdir(parents=True, exist_ok=True)
+    for picture in asyncio.run(make(target)):
+        sys.stdout.write(f"{picture} {picture.stat().st_size} bytes\n")
