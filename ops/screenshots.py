@@ -87,15 +87,14 @@ async def _lived(memory: AsyncMemory) -> dict[str, str]:
 
 @asynccontextmanager
 async def _served(data: Path) -> AsyncGenerator[str]:
-    import uvicorn
-
     from ..handlers.http.application import create_app
+    from ..handlers.http.running import server_of
     from ..handlers.http.settings import HttpSettings
 
     async with serving(Settings.load(data_dir=data), ALL_ROLES) as parts:
         listening = socket.create_server(("127.0.0.1", 0))
         app = create_app(parts, HttpSettings(secure_cookies=False))
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=2))
+        server = server_of(app, lambda: None, grace_seconds=2)
         running = asyncio.create_task(server.serve(sockets=[listening]))
         yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         server.should_exit = True

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 import pytest
-import uvicorn
 from lethelog.domain import events as e
 from lethelog.handlers.access.caller import TOKEN_PERMISSIONS, Caller
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.forgetting.open_proposals import take_slot
 from lethelog.handlers.forgetting.pass_log import WORKER
 from lethelog.handlers.http.application import create_app
+from lethelog.handlers.http.running import server_of
 from lethelog.handlers.http.serving import Serving
 from lethelog.handlers.http.settings import HttpSettings
 from lethelog.handlers.memory import AsyncMemory
@@ -29,9 +29,12 @@ from lethelog.ops.serving import serving
 from lethelog.ops.settings import Settings
 from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import Actor, Envelope
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 T = TypeVar("T")
+PATIENCE = 30_000
+"""Milliseconds that a condition is waited for before it is taken for failed; none is a wait by itself."""
+expect.set_options(timeout=PATIENCE)
 CHROMIUM = next((found for name in ("chromium", "chromium-browser") if (found := shutil.which(name))), None)
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -72,14 +75,8 @@ class PageServer:
                 listening = socket.create_server(("127.0.0.1", 0))
                 self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
                 app = create_app(parts, HttpSettings(secure_cookies=False))
-                config = uvicorn.Config(app, log_config=None, lifespan="off", timeout_graceful_shutdown=5)
-                self._server = uvicorn.Server(config)
-                self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-                serve = asyncio.create_task(self._server.serve(sockets=[listening]))
-                while not self._server.started and not serve.done():
-                    await asyncio.sleep(0.01)
-                self._ready.set()
-                await serve
+                self._server = server_of(app, self._ready.set, grace_seconds=2)
+                await self._server.serve(sockets=[listening])
         finally:
             self._ready.set()
 
@@ -269,7 +266,7 @@ class Seat:
 def seated(browser: Browser, server: PageServer, **options: Any) -> Generator[Seat]:
     """A window with cookies of its own. Whatever the browser complains of fails the test."""
     context = browser.new_context(**options)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE)
     complaints: list[str] = []
     page = context.new_page()
     page.on("pageerror", lambda error: complaints.append(str(error)))

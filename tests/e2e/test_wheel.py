@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "handlers" / "page"
 
 
 def run(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -55,6 +56,9 @@ def test_every_package_and_data_file_is_in_the_wheel(wheel: Path):
         for path in (ROOT / package).iterdir():
             if path.suffix in {".py", ".sql", ".jsonl", ".txt", ".mako"}:
                 assert f"lethelog/{path.relative_to(ROOT).as_posix()}" in inside, path
+    for folder in ("templates", "static"):
+        of_the_page = {f"lethelog/handlers/page/{folder}/{path.name}" for path in (PAGE / folder).iterdir()}
+        assert of_the_page and of_the_page <= inside
     assert {"lethelog/__init__.py", "lethelog/__main__.py", "lethelog/py.typed"} <= inside
     assert not [name for name in inside if name.startswith(("tests/", "lethelog/tests/", "domain/"))]
 

@@ -27,6 +27,7 @@ from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.streams.broker import STREAM_KINDS
 
 from .mcp_clients import talking
+from .pages import browsing
 from .passes import ToldJudge, pass_settings, sure, working
 from .rest_server import serving_world
 
@@ -193,6 +194,24 @@ async def over_mcp(one: Resident, others: list[Resident]) -> Any:
     return told
 
 
+async def on_the_page(one: Resident, others: list[Resident]) -> Any:
+    """Everything that the review page shows, and what it says of things of others."""
+    seen: list[str] = []
+    async with browsing(SimpleNamespace(engine=one.door.engine)) as browser:
+        assert (await browser.log_in(one.token)).status_code == 303
+        for address in ("/?status=all", f"/proposals/{one.proposal}", "/memories?status=all", "/dashboard"):
+            seen.append((await browser.get(address)).text)
+        seen += [(await browser.get(f"/memories/{memory}")).text for memory in one.memories]
+        seen.append((await browser.send("/memories", {"query": "canary deploys"})).text)
+        for other in others:
+            for address in (f"/proposals/{other.proposal}", f"/memories/{other.memories[0]}"):
+                answer = await browser.get(address)
+                assert answer.status_code == 404
+                seen.append(answer.text)
+            assert (await browser.send(f"/proposals/{other.proposal}/accept")).status_code == 404
+    return "".join(seen)
+
+
 PATHS: dict[str, tuple[Path, bool]] = {
     "search": (searched, True),
     "search in the past": (searched_in_the_past, True),
@@ -210,6 +229,7 @@ PATHS: dict[str, tuple[Path, bool]] = {
     "error texts": (refusals, False),
     "rest": (over_rest, True),
     "MCP": (over_mcp, True),
+    "page": (on_the_page, True),
 }
 """Name, path, and whether it shows the tenant's own canary: the positive control."""
 
