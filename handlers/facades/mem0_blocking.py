@@ -1,9 +1,11 @@
 """The methods of mem0 2.x for programs without asyncio: ``from lethelog import Mem0Memory``."""
 
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from ...domain.errors import Unavailable
 from ..arguments import AnyInstant
 from ..blocking import BlockingMemory
 from ..memory import AsyncMemory
@@ -29,6 +31,7 @@ class BlockingMem0:
         self._memory = opened()
         self._behind = memory_behind(self._memory)
         self._owned = owned
+        self._closed = False
         self._door = Mem0Door(self._inside, model, instructions)
 
     @property
@@ -45,8 +48,12 @@ class BlockingMem0:
         self.close()
 
     def close(self) -> None:
-        """Close what was opened here."""
-        self._run(self._door.close())
+        """Close what was opened here. May be called twice."""
+        if not self._closed:
+            self._closed = True
+            # A memory that was closed before took its connections along.
+            with suppress(Unavailable):
+                self._run(self._door.close())
         if self._owned:
             self._memory.close()
 

@@ -41,7 +41,7 @@ def model() -> Generator[Model]:
 @pytest.fixture(scope="module")
 def theirs() -> dict[str, Any]:
     """What mem0 makes of the script."""
-    ran = subprocess.run([sys.executable, mem0_script.__file__], capture_output=True, text=True, timeout=120)
+    ran = subprocess.run([sys.executable, mem0_script.__file__], capture_output=True, text=True, timeout=240)
     assert ran.returncode == 0, ran.stderr[-2000:]
     return json.loads(ran.stdout)
 
