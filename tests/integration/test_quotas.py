@@ -34,6 +34,7 @@ async def live(world) -> int:
 
 
 async def test_at_the_cap_a_write_is_refused_and_appends_nothing(world):
+    """Bound policy: cap reached: `fail` rejects the write."""
     await policy(world, live_memories=2)
     first = await world.remember("one")
     await world.remember("two")
@@ -79,6 +80,7 @@ async def test_a_retry_of_a_write_that_was_stored_is_answered_also_at_the_cap(wo
 
 
 async def test_the_oldest_freshness_goes_first_and_never_what_is_kept(world):
+    """Bound policy: cap reached: `evict` names the evicted id."""
     pinned = await world.remember("pinned", pinned=True)
     core = await world.remember("core", core=True)
     verified = await world.remember("verified")

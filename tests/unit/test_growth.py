@@ -14,6 +14,7 @@ def told(growth):
 
 
 def test_a_time_to_live_holds_the_store_flat_and_a_cap_below_it_is_reached_first_d1():
+    """Growth projection."""
     growth = project(writes_per_day=40, average_kb=2.5, ttl_days=90, max_items=2_000)
     assert told(growth) == {30: (1_200, 3_000), 90: (3_600, 9_000), 365: (3_600, 9_000)}
     assert growth.steady is not None and (growth.steady.items, growth.steady.kb) == (3_600, 9_000)
@@ -27,6 +28,7 @@ def test_a_cap_at_the_steady_state_is_reached_and_one_above_never_d2(cap: int, d
 
 
 def test_without_any_bound_nothing_forgets_and_that_is_said_d3():
+    """Nothing-forgets statement: printed exactly when no TTL and no cap."""
     growth = project(writes_per_day=40, average_kb=2.5)
     assert told(growth)[365] == (14_600, 36_500)
     assert growth.steady is None and growth.notes == (NOTHING_FORGETS,)

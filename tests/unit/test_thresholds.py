@@ -43,7 +43,7 @@ def test_starting_values_are_marked_unselected_and_no_thresholds_propose_nothing
 
 
 def test_a30_the_lowest_threshold_that_is_pure_enough_is_chosen():
-    """A30: 0.85."""
+    """A30: 0.85. Threshold selection."""
     assert select_threshold("archive", verdicts(A30)) == 0.85
 
 
