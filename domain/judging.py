@@ -79,6 +79,10 @@ class SingleItem:
     newer: tuple[Neighbour, ...] = ()
 
     @property
+    def keep(self) -> str:
+        return "keep"
+
+    @property
     def options(self) -> Mapping[str, str]:
         """The choice keys of this item with their meaning, in canonical order."""
         guarded = is_guarded(self.memory)
@@ -107,6 +111,10 @@ class PairItem:
     similarity: float
 
     @property
+    def keep(self) -> str:
+        return "keep_both"
+
+    @property
     def options(self) -> Mapping[str, str]:
         """The choice keys of this item with their meaning, in canonical order."""
         offered = {"keep_both": "Both still hold."}
@@ -123,6 +131,38 @@ Item = SingleItem | PairItem
 def is_guarded(memory: JudgedMemory) -> bool:
     """Pinned or verified memories are only ever offered keep or conflict (settlement 10)."""
     return memory.pinned or memory.verified
+
+
+class AnyItem(Protocol):
+    """What a judge is asked about, of any kind."""
+
+    @property
+    def ref(self) -> str: ...
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The choice keys with their meaning, in canonical order; the one that changes nothing first."""
+        ...
+
+    @property
+    def keep(self) -> str:
+        """The key by which nothing changes."""
+        ...
+
+
+class AnyRequest(Protocol):
+    """One call to a judge, whatever it asks about."""
+
+    @property
+    def items(self) -> Sequence[AnyItem]: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def questions(self) -> Mapping[str, Mapping[str, str]]: ...
+
+    def instructions(self, ref: str) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,12 +302,17 @@ def cut(text: str, limit: int) -> str:
 
 
 def render_state(now: datetime, items: Sequence[Item]) -> str:
-    """The state a judge is shown: the preamble and one fenced JSON block.
+    """The state a judge is shown about these items."""
+    return fenced(now, [_item_data(item, now) for item in items])
+
+
+def fenced(now: datetime, items: Sequence[Mapping[str, Any]]) -> str:
+    """The preamble and one fenced JSON block; every question of any kind is shown so.
 
     The fence is longer than any run of backticks inside, so that no text can close it (F36).
     """
     block = json.dumps(
-        {"now": now.isoformat(), "items": [_item_data(item, now) for item in items]},
+        {"now": now.isoformat(), "items": items},
         ensure_ascii=False,
         separators=(",", ":"),
     )
@@ -311,19 +356,20 @@ def _item_data(item: Item, now: datetime) -> dict[str, Any]:
         return {
             "ref": item.ref,
             "kind": "single",
-            "memory": _memory_data(item.memory, now, CONTENT_CUT),
-            "newer": [{"ref": near.ref, **_memory_data(near.memory, now, NEIGHBOUR_CUT)} for near in item.newer],
+            "memory": memory_data(item.memory, now, CONTENT_CUT),
+            "newer": [{"ref": near.ref, **memory_data(near.memory, now, NEIGHBOUR_CUT)} for near in item.newer],
         }
     return {
         "ref": item.ref,
         "kind": "pair",
-        "older": _memory_data(item.older, now, CONTENT_CUT),
-        "newer": _memory_data(item.newer, now, CONTENT_CUT),
+        "older": memory_data(item.older, now, CONTENT_CUT),
+        "newer": memory_data(item.newer, now, CONTENT_CUT),
         "similarity": round(item.similarity, 4),
     }
 
 
-def _memory_data(memory: JudgedMemory, now: datetime, limit: int) -> dict[str, Any]:
+def memory_data(memory: JudgedMemory, now: datetime, limit: int) -> dict[str, Any]:
+    """A memory as it is shown, its content cut to ``limit`` characters."""
     content = visible(memory.content)
     data: dict[str, Any] = {
         "type": memory.memory_type,

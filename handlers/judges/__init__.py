@@ -1,11 +1,11 @@
-"""Judges: who answers what the forgetting pass asks (judges.md 4.3).
+"""Judges: who answers what the forgetting pass and the session closer ask (judges.md 4.3).
 
 ``stated`` is the local rule and the default, ``systemone`` a decision model behind HTTP, ``none`` answers
 nothing and says why. Nothing falls back from one to another.
 """
 
+from ...domain.closing import SessionJudge
 from ...domain.errors import Misconfigured
-from ...domain.judging import Judge
 from .systemone_settings import SystemOneSettings
 
 JUDGES = ("stated", "systemone", "none")
@@ -14,7 +14,7 @@ DEFAULT_JUDGE = "stated"
 __all__ = ["DEFAULT_JUDGE", "JUDGES", "SystemOneSettings", "open_judge"]
 
 
-def open_judge(name: str, *, systemone: SystemOneSettings | None = None) -> Judge:
+def open_judge(name: str, *, systemone: SystemOneSettings | None = None) -> SessionJudge:
     """The judge of that name, ready to be asked; close it when done.
 
     Raises `Misconfigured` for an unknown name, and for ``systemone`` without settings.

@@ -1,5 +1,6 @@
 """No judge: the pass proposes nothing, and says why."""
 
+from ...domain.closing import ResolutionRequest
 from ...domain.errors import Misconfigured
 from ...domain.judging import DecisionRequest, DecisionResult, JudgeLimits, JudgeRejected
 
@@ -37,6 +38,14 @@ class NoJudge:
 
     async def decide(self, request: DecisionRequest) -> DecisionResult:
         """Raises `JudgeRejected`, always: an answer made up here would be a verdict nobody gave (F34)."""
+        raise JudgeRejected(self._reason)
+
+    @property
+    def closes_nothing_because(self) -> str | None:
+        return self._reason
+
+    async def decide_resolution(self, request: ResolutionRequest) -> DecisionResult:
+        """Raises `JudgeRejected`, always, too."""
         raise JudgeRejected(self._reason)
 
     async def close(self) -> None:

@@ -1,7 +1,13 @@
 """The judge ``stated`` behind the `Judge` port: offline, unmetered, and answering every item it is asked."""
 
-from ...domain.judging import DecisionRequest, DecisionResult, JudgeLimits
+from ...domain.closing import ResolutionRequest
+from ...domain.judging import DecisionRequest, DecisionResult, JudgeLimits, JudgeRejected
 from ...domain.stated import IDENTITY, answer_item
+
+NO_RULE = (
+    "the local rule reads what ends a memory, not whether something was done; the session closer needs "
+    "LETHELOG_JUDGE=systemone"
+)
 
 
 class StatedJudge:
@@ -34,6 +40,15 @@ class StatedJudge:
         """Answer every item by what its memories state."""
         answers = {item.ref: answer_item(item, request.now) for item in request.items}
         return DecisionResult(answers=answers, model=IDENTITY)
+
+    @property
+    def closes_nothing_because(self) -> str | None:
+        """No rule for it was measured, and what it said would act unreviewed."""
+        return NO_RULE
+
+    async def decide_resolution(self, request: ResolutionRequest) -> DecisionResult:
+        """Raises `JudgeRejected`, always."""
+        raise JudgeRejected(NO_RULE)
 
     async def close(self) -> None:
         """Nothing to close."""

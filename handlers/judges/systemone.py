@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ...domain.answers import ARGMAX_TOLERANCE, validate_answer
-from ...domain.judging import Answer, DecisionRequest, Item, NoVerdict, PairItem
+from ...domain.judging import Answer, AnyItem, AnyRequest, NoVerdict
 from .strict_json import NotStrictJson, strict_json_object
 from .systemone_settings import is_model_id
 
@@ -54,7 +54,7 @@ class Reply:
     """Answers to questions that were not asked. They are ignored."""
 
 
-def questions_of(items: Sequence[Item], *, permute: bool) -> tuple[Question, ...]:
+def questions_of(items: Sequence[AnyItem], *, permute: bool) -> tuple[Question, ...]:
     """The questions of one request: each item once, or in canonical and reversed order.
 
     Ids use letters, digits and ``_`` only, since some servers refuse others.
@@ -71,7 +71,7 @@ def questions_of(items: Sequence[Item], *, permute: bool) -> tuple[Question, ...
 
 
 def encode_request(
-    request: DecisionRequest, questions: Sequence[Question], *, model: str, extra_body: Mapping[str, Any]
+    request: AnyRequest, questions: Sequence[Question], *, model: str, extra_body: Mapping[str, Any]
 ) -> bytes:
     """The body of one call.
 
@@ -95,7 +95,7 @@ def encode_request(
     return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8")
 
 
-def decode_reply(body: bytes, items: Sequence[Item], questions: Sequence[Question]) -> Reply:
+def decode_reply(body: bytes, items: Sequence[AnyItem], questions: Sequence[Question]) -> Reply:
     """What a reply with status 200 answers. Never raises: a malformed reply answers nothing."""
     try:
         reply = strict_json_object(body)
@@ -121,7 +121,7 @@ def decode_reply(body: bytes, items: Sequence[Item], questions: Sequence[Questio
     )
 
 
-def no_verdicts(items: Sequence[Item], reason: str) -> dict[str, Answer | NoVerdict]:
+def no_verdicts(items: Sequence[AnyItem], reason: str) -> dict[str, Answer | NoVerdict]:
     """The same reason for every item."""
     return {item.ref: NoVerdict(reason) for item in items}
 
@@ -158,12 +158,7 @@ def readable_request_id(value: Any) -> str | None:
     return value if isinstance(value, str) and _REQUEST_ID.fullmatch(value) else None
 
 
-def keep_key(item: Item) -> str:
-    """The key by which an item's memories stay as they are."""
-    return "keep_both" if isinstance(item, PairItem) else "keep"
-
-
-def _answer_to(item: Item, questions: Sequence[Question], given: Mapping[str, Any]) -> Answer | NoVerdict:
+def _answer_to(item: AnyItem, questions: Sequence[Question], given: Mapping[str, Any]) -> Answer | NoVerdict:
     answers: list[Answer] = []
     for question in questions:
         if question.ref != item.ref:
@@ -187,7 +182,7 @@ def _read_answer(given: Any, options: Mapping[str, str]) -> Answer | NoVerdict:
     return validate_answer(answer.get("choice"), answer.get("probabilities"), options)
 
 
-def _average(item: Item, answers: Sequence[Answer]) -> Answer | NoVerdict:
+def _average(item: AnyItem, answers: Sequence[Answer]) -> Answer | NoVerdict:
     """One answer out of the same item's answers in several orders; the rule stands at the head of this module."""
     options = item.options
     mean = {key: math.fsum(a.probabilities[key] for a in answers) / len(answers) for key in options}
@@ -195,7 +190,7 @@ def _average(item: Item, answers: Sequence[Answer]) -> Answer | NoVerdict:
     if len(choices) == 1:
         choice = choices.pop()
     else:
-        choice = keep_key(item)
+        choice = item.keep
         if mean[choice] < max(mean.values()) - ARGMAX_TOLERANCE:
             return NoVerdict("order_sensitive")
     merged = validate_answer(choice, mean, options)

@@ -5,8 +5,10 @@ import logging
 from collections import Counter
 from collections.abc import Sequence
 
+from ...domain.closing import ResolutionRequest
 from ...domain.judging import (
     Answer,
+    AnyRequest,
     DecisionRequest,
     DecisionResult,
     JudgeLimits,
@@ -65,7 +67,22 @@ class SystemOneJudge:
             max_state_chars=self._settings.max_state_chars, max_questions=self._settings.items_per_call
         )
 
+    @property
+    def closes_nothing_because(self) -> str | None:
+        return None
+
     async def decide(self, request: DecisionRequest) -> DecisionResult:
+        """One call to the server; see `_ask`."""
+        return await self._ask(request)
+
+    async def decide_resolution(self, request: ResolutionRequest) -> DecisionResult:
+        """The same about commitments."""
+        return await self._ask(request)
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _ask(self, request: AnyRequest) -> DecisionResult:
         """One call to the server for all items of the request.
 
         An item that offers a single key is not asked: no reply could change its verdict, so its text would
@@ -106,10 +123,7 @@ class SystemOneJudge:
             raw_digest=None if received.too_large else hashlib.sha256(received.body).hexdigest(),
         )
 
-    async def close(self) -> None:
-        await self._transport.close()
-
-    def _check_limits(self, request: DecisionRequest) -> None:
+    def _check_limits(self, request: AnyRequest) -> None:
         limits = self.limits
         if len(request.items) > limits.max_questions:
             raise JudgeRejected(
@@ -124,7 +138,7 @@ class SystemOneJudge:
                 state_chars=len(request.state),
             )
 
-    def _encode(self, request: DecisionRequest, questions: Sequence[Question]) -> bytes:
+    def _encode(self, request: AnyRequest, questions: Sequence[Question]) -> bytes:
         problem = False
         body = b""
         try:

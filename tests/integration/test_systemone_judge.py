@@ -22,7 +22,15 @@ from lethelog.handlers.judges.systemone import decode_reply, encode_request, que
 from pydantic import SecretStr
 from typesafe_sdk import Choice, ChoiceAnswer, SystemOneResponse, TypeSafeClient
 
-from ..unit.judges.judge_contract import JudgeContract, assert_sound, every_form, pair, request_of, single
+from ..unit.judges.judge_contract import (
+    JudgeContract,
+    assert_sound,
+    every_form,
+    pair,
+    request_of,
+    resolution_request,
+    single,
+)
 
 KEY = "sk-integration"
 PEER_MODEL = "jevcompat-mock-0.1"
@@ -207,6 +215,19 @@ async def test_without_permutation_each_item_is_asked_once() -> None:
         result = await decide(url, items, permute=False)
     assert_right(result, items)
     assert result.output_tokens == 2 * 2
+
+
+async def test_whether_a_commitment_is_done_is_asked_in_both_orders_and_answered() -> None:
+    request = resolution_request()
+    with peer() as url:
+        judge = open_judge("systemone", systemone=settings(url))
+        result = await judge.decide_resolution(request)
+        await judge.close()
+    question = {"type": "choice", "instructions": request.instructions("c0"), "criteria": request.questions["c0"]}
+    clean = mock.answer(mock.MockConfig(), request.state, "c0", question, 0, 1)
+    answer = result.answers["c0"]
+    assert isinstance(answer, Answer) and answer.probabilities == pytest.approx(clean["probabilities"])
+    assert (result.model, result.output_tokens, result.attempts) == (PEER_MODEL, 2 * 2, 1)
 
 
 class TestKeys:

@@ -1,6 +1,7 @@
 """What every judge owes the forgetting pass, whatever is behind it. Subclass `JudgeContract` to check one."""
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,6 +9,14 @@ from uuid import UUID
 
 import pytest
 from lethelog.domain.answers import ARGMAX_TOLERANCE, SUM_TOLERANCE
+from lethelog.domain.closing import (
+    DONE,
+    NOT_DONE,
+    ResolutionItem,
+    ResolutionRequest,
+    SessionJudge,
+    make_resolution_request,
+)
 from lethelog.domain.errors import LethelogError
 from lethelog.domain.judging import (
     Answer,
@@ -85,6 +94,13 @@ def every_form() -> list[Item]:
     ]
 
 
+def resolution_request() -> ResolutionRequest:
+    """Is a commitment done, given what one session wrote?"""
+    promised = memory(1, f"Send {SECRET} the report", memory_type="commitment")
+    item = ResolutionItem("c0", promised, "open", NOW, (memory(90, f"The report went to {SECRET}"),))
+    return make_resolution_request(NOW, item, 64_000)
+
+
 def assert_sound(result: DecisionResult, items: Sequence[Item]) -> None:
     """The rules of judges.md 4.4 for whatever came back."""
     assert list(result.answers) == [item.ref for item in items]
@@ -149,6 +165,20 @@ class JudgeContract:
             answer = (await judge.decide(request_of(item))).answers[item.ref]
             if isinstance(answer, Answer):
                 assert verdict_of(item, answer).action in ("keep", "conflict")
+
+    async def test_it_says_whether_a_commitment_is_done_or_why_it_never_does(self, judge: SessionJudge) -> None:
+        request = resolution_request()
+        if judge.closes_nothing_because is not None:
+            with pytest.raises(JudgeRejected, match=re.escape(judge.closes_nothing_because)):
+                await judge.decide_resolution(request)
+            return
+        [(ref, answer)] = (await judge.decide_resolution(request)).answers.items()
+        assert ref == "c0"
+        if isinstance(answer, NoVerdict):
+            assert answer.reason.replace("_", "").isalpha(), "a reason is a code, not a text"
+            return
+        assert tuple(answer.probabilities) == (NOT_DONE, DONE) and answer.choice in answer.probabilities
+        assert abs(math.fsum(answer.probabilities.values()) - 1) < 1e-9
 
     async def test_errors_and_reasons_hold_no_content(
         self, judge: Judge, caplog: pytest.LogCaptureFixture

@@ -10,7 +10,6 @@ from lethelog.handlers.judges.systemone import (
     decode_reply,
     encode_request,
     error_type,
-    keep_key,
     questions_of,
 )
 
@@ -265,7 +264,7 @@ class TestTwoOrders:
 
     @pytest.mark.parametrize("item", every_form(), ids=lambda item: item.ref)
     def test_the_keep_key_is_the_first_option_of_every_form(self, item: Item) -> None:
-        assert keep_key(item) == next(iter(item.options))
+        assert item.keep == next(iter(item.options))
 
 
 class TestUsage:
