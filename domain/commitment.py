@@ -142,6 +142,7 @@ def decide_transition(
     proposal: UUID | None = None,
     session: UUID | None = None,
     probability: float | None = None,
+    model: str | None = None,
 ) -> list[Event]:
     """Let it stand otherwise; nothing where it does already. Raises `InvalidTransition` (A6)."""
     if status == state.status:
@@ -164,6 +165,7 @@ def decide_transition(
             proposal=proposal,
             session=session,
             probability=probability,
+            model=model,
         )
     ]
 
@@ -226,6 +228,11 @@ def decide_surfaced(state: Commitment, now: datetime) -> list[Event]:
             recurrence=state.recurrence,
         )
     ]
+
+
+def moves(event: Event) -> bool:
+    """Whether its status or its memory is another after this; owner and dates alone move nothing."""
+    return isinstance(event, e.CommitmentTransitioned | e.CommitmentCarried | e.CommitmentEffectUndone)
 
 
 def is_effect(event: Event) -> bool:

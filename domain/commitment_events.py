@@ -51,6 +51,8 @@ class CommitmentTransitioned(Event):
     """The session run after which the closer looked."""
     probability: float | None = None
     """How sure the closer's judge was."""
+    model: str | None = None
+    """The model that the closer's judge answered by; its identity stands in the envelope."""
 
 
 class CommitmentScheduled(Event):

@@ -39,6 +39,9 @@ from .proposal_events import (
 from .scope_events import RetrievalMode, TenantRetrievalChanged, TenantScopeRegistered
 from .session_events import (
     SessionClosed,
+    SessionCloserFailed,
+    SessionCloserFinished,
+    SessionCloserJudged,
     SessionOpened,
     SessionResumed,
     SessionSeen,
@@ -83,6 +86,9 @@ __all__ = [
     "ResolutionStaged",
     "RetrievalMode",
     "SessionClosed",
+    "SessionCloserFailed",
+    "SessionCloserFinished",
+    "SessionCloserJudged",
     "SessionOpened",
     "SessionResumed",
     "SessionSeen",
@@ -362,7 +368,7 @@ class ProposalWithdrawn(Event):
     memory_id: UUID
     reason: Literal["sibling_applied", "stale", "erased"]
     because: UUID | None = None
-    """The proposal, pass or erasure that led to it."""
+    """The proposal, pass, session run or erasure that led to it."""
 
 
 # --- forgetting pass ------------------------------------------------------------------------------------------

@@ -118,5 +118,7 @@ PAIR_TYPES = ("decision", "preference", "fact")
 """Types that can be conflict pairs; events and notes are in neither stream (behaviour.md 1.16)."""
 JUDGE_OPERATION = "memory.forget.decide"
 """Name under which judge calls are metered."""
+CLOSER_OPERATION = "session.closer.decide"
+"""Name under which calls are metered that ask whether a commitment is done."""
 WHATIF_OPERATION = "memory.forget.whatif"
 """Name under which calls are metered that ask another judge what passes had asked before."""

@@ -143,11 +143,14 @@ class FactStaged(Staged):
 
 
 class ResolutionStaged(Staged):
-    """A judge takes a commitment (of the memory) for done after a session, but not surely enough."""
+    """A judge takes a commitment (of the memory) for done after a session, but not surely enough.
+
+    ``seen`` holds the version of the commitment's stream beside the memory's state version.
+    """
 
     NAME = "proposal.resolution_staged"
     KIND = "resolution"
-    CLEAR = frozenset({"commitment", "session", "judged_at", "judge", "model"})
+    CLEAR = frozenset({"commitment", "session", "written"})
 
     commitment: UUID
     session: UUID
@@ -156,6 +159,8 @@ class ResolutionStaged(Staged):
     """Probability that it is done: from 0.5 up to 0.9."""
     judge: str
     model: str
+    written: tuple[UUID, ...] = ()
+    """Memories of the session that the judge was shown, the nearest to the commitment first."""
 
     @property
     def action(self) -> str:

@@ -13,6 +13,7 @@ from ..projections.generations import tenant_read_models
 from ..projections.progress import wait_for
 from ..streams.payloads import RecordedEvent
 from .access.caller import Caller
+from .commitments.riding import Commitments
 from .engine import Engine
 from .operating.views import Chain, ChainLink
 from .reviewing.reviewing import Reviewing
@@ -70,6 +71,10 @@ class Explaining:
         proposals = [row[0] for row in rows]
         for one in proposals:
             await self._add_proposal(tenant, await self._reviewing.load(tenant, one), links)
+        riding = await Commitments(self._engine.log, self._engine.directory).id_of(tenant, memory_id)
+        if riding is not None:
+            # What policies did unreviewed; what was accepted came with its proposal.
+            await self._add_effects(tenant, await self._effects(tenant, "stream", riding), links)
         return await self._told(
             tenant,
             links,
@@ -103,7 +108,7 @@ class Explaining:
         about = [one for one in (proposal.memory_id, proposal.related_id) if one is not None]
         streams = await self._engine.log.read_streams(tenant, [proposal.source, verdict, *about])
         links.refs.add(ref)
-        links.add(one for one in streams.get(proposal.source, []) if _leads_here(one))
+        links.add(one for one in streams.get(proposal.source, []) if _leads_here(one, proposal.id))
         links.add(streams.get(verdict, []))
         links.add(own)
         causes = {recorded.envelope.correlation for recorded in own[1:]}
@@ -123,8 +128,19 @@ class Explaining:
             undone = isinstance(event, e.EffectUndone) and event.effect in ids
             if undone or recorded.event_id in ids or recorded.version == 1 or isinstance(event, e.UndoRequested):
                 links.add([recorded])
+        await self._add_sessions(tenant, effects, links)
 
-    async def _effects(self, tenant: UUID, column: Literal["effect_id", "proposal_id"], one: UUID) -> list[Effect]:
+    async def _add_sessions(self, tenant: UUID, effects: Sequence[Effect], links: "_Links") -> None:
+        """Of what the closer did: the session, and what the judge said."""
+        acted = [links.found[one.id] for one in effects if one.acted == "closer" and one.id in links.found]
+        runs = {run for one in acted if (run := getattr(one.event, "session", None)) is not None}
+        causes = {one.envelope.correlation for one in acted}
+        for recorded in (await self._engine.log.read_streams(tenant, runs) if runs else {}).values():
+            links.add(one for one in recorded if one.version == 1 or one.envelope.correlation in causes)
+
+    async def _effects(
+        self, tenant: UUID, column: Literal["effect_id", "proposal_id", "stream"], one: UUID
+    ) -> list[Effect]:
         async with tenant_read_models(self._engine.doors, tenant) as connection:
             cursor = await connection.execute(
                 f"select {EFFECT_COLUMNS} from effects e where e.tenant = %s and e.{column} = %s "
@@ -167,8 +183,10 @@ class _Links:
         self.found |= {one.event_id: one for one in recorded}
 
 
-def _leads_here(recorded: RecordedEvent) -> bool:
-    return recorded.name in ("pass.requested", "pass.started", "pass.candidates_selected")
+def _leads_here(recorded: RecordedEvent, proposal: UUID) -> bool:
+    if isinstance(recorded.event, e.SessionCloserJudged):
+        return recorded.event.proposal_id == proposal
+    return recorded.name in ("pass.requested", "pass.started", "pass.candidates_selected", "session.opened")
 
 
 def _link(recorded: RecordedEvent, refs: Set[str], names: Mapping[UUID, str]) -> ChainLink:
@@ -207,6 +225,15 @@ def _in_words(event: e.Event | None, refs: Set[str]) -> str:
             return f"it selected {len(event.items)} questions; this is {', '.join(sorted(refs))}"
         case e.VerdictRecorded():
             return f"the judge said {event.action} with probability {event.probability:.3f}"
+        case e.SessionOpened():
+            return "a session began"
+        case e.SessionCloserJudged():
+            return f"after it the judge said that the commitment is done with probability {event.probability:.3f}"
+        case e.CommitmentOpened():
+            return "the commitment was made"
+        case e.CommitmentTransitioned():
+            by = f" by the policy {event.policy}" if event.policy else ""
+            return f"the commitment is {event.status}{by}"
         case e.ProposalStaged():
             mark = ", under unselected thresholds" if event.unselected else ""
             return f"that cleared the threshold {event.threshold:g} and was proposed{mark}"

@@ -14,6 +14,7 @@ from typing import Any, Self
 import psycopg
 
 from ..domain import stated
+from ..domain.closing import SessionJudge
 from ..domain.errors import InvalidInput
 from ..domain.judging import Judge
 from ..domain.thresholds import Thresholds
@@ -29,6 +30,7 @@ from ..handlers.judges import JUDGES, open_judge
 from ..handlers.judges.thresholds import thresholds_for
 from ..handlers.memory import AsyncMemory as AsyncDoor
 from ..handlers.operating.workers import ALL_ROLES, Role, Workers
+from ..handlers.sessions.closer import CloserSettings
 from ..handlers.tenancy.tenancy import Tenancy
 from ..projections.embedders import open_embedder
 from ..projections.embedders.floors import floor_for
@@ -117,7 +119,8 @@ async def open_memory(
         stack.push_async_callback(passes.judge.close)
         broker = BrokerSettings(broker_url, settings.broker_prefix)
         grace = timedelta(days=settings.commitment_expiry_grace_days)
-        workers = Workers(engine, broker=broker, passes=passes, roles=roles, commitment_grace=grace)
+        closer = CloserSettings(passes.judge, settings.session_closer_enabled)
+        workers = Workers(engine, broker=broker, passes=passes, roles=roles, commitment_grace=grace, closer=closer)
         stack.push_async_callback(workers.close)
         await workers.open()
         # Whatever any process wrote before this moment is in the first read.
@@ -190,7 +193,7 @@ def open_judge_named(settings: Settings, name: str) -> tuple[Judge, Thresholds]:
     return _judge_and_thresholds(settings.model_copy(update={"judge": name}), file)
 
 
-def _judge_and_thresholds(settings: Settings, file: Path | None) -> tuple[Judge, Thresholds]:
+def _judge_and_thresholds(settings: Settings, file: Path | None) -> tuple[SessionJudge, Thresholds]:
     judge = open_judge(settings.judge, systemone=settings.systemone())
     thresholds = thresholds_for(
         judge.identity, file=file, starting=settings.judge_starting_values, shipped=_shipped(judge.name)

@@ -162,6 +162,8 @@ class Settings(BaseSettings):
 
     forgetting_pass_enabled: bool = False
     """Run the daily pass at 04:30 UTC for every tenant that opted in."""
+    session_closer_enabled: bool = False
+    """After each session, let the judge say whether commitments are done, for every tenant that opted in."""
     commitment_expiry_grace_days: int = Field(default=EXPIRY_GRACE.days, ge=0, le=36_500)
     """How many days after its due date a commitment that is still open or waiting expires; 0 = at once."""
 

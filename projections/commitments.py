@@ -27,6 +27,15 @@ PRESENT = f"until_position = {_FOR_EVER}"
 """SQL of the present state of each commitment."""
 DUE = "status in ('open', 'waiting')"
 """SQL of `domain.commitment.DUE`."""
+MOVED = (
+    "exists (select from commitments later join commitments seen on seen.tenant = later.tenant "
+    "and seen.commitment_id = later.commitment_id and seen.version = (select max(one.version) "
+    "from commitments one where one.tenant = later.tenant and one.commitment_id = later.commitment_id "
+    "and one.version <= {version}) where later.tenant = {tenant} and later.commitment_id = {commitment} "
+    "and later.version > {version} "
+    "and (later.status, later.memory_id) is distinct from (seen.status, seen.memory_id))"
+)
+"""SQL of whether a commitment's status or memory was another at any time since a version of its stream."""
 _COLUMNS: dict[str, str] = {
     "tenant": "uuid not null",
     "commitment_id": "uuid not null",

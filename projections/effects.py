@@ -25,6 +25,8 @@ _COLUMNS: dict[str, str] = {
     "actor_ref": "uuid not null",
     "session": "uuid",
     "policy": "int",
+    "judge": "text",
+    "model": "text",
     "correlation": "uuid not null",
     "recorded_at": "timestamptz not null",
     "position": "bigint not null",
@@ -35,7 +37,7 @@ class Effects:
     """See the module's docstring."""
 
     name = "effects"
-    version = "1"
+    version = "2"
     tables = ("effects",)
     clear_texts: tuple[ClearText, ...] = ()
     stream_column = "stream"
@@ -79,7 +81,10 @@ def _row(recorded: RecordedEvent) -> dict[str, Any] | None:
     event, envelope = recorded.event, recorded.envelope
     if event is None or (origin := origin_of(event)) is None:
         return None
-    session = getattr(envelope, "session", None)
+    session = envelope.session
+    if origin.acted == "closer":
+        # No write of the session, and it came of it all the same.
+        session = getattr(event, "session", None)
     return {
         "tenant": str(recorded.tenant),
         "effect_id": str(recorded.event_id),
@@ -92,6 +97,8 @@ def _row(recorded: RecordedEvent) -> dict[str, Any] | None:
         "actor_ref": str(envelope.actor.id),
         "session": None if session is None else str(session),
         "policy": envelope.policy,
+        "judge": envelope.judge,
+        "model": getattr(event, "model", None),
         "correlation": str(envelope.correlation),
         "recorded_at": recorded.recorded_at.isoformat(),
         "position": recorded.position,

@@ -15,6 +15,7 @@ from ..domain.events import (
     MemoryRemembered,
     ProposalAccepted,
     ProposalRejected,
+    SessionCloserJudged,
     TenantBudgetReserved,
     VerdictRecorded,
 )
@@ -35,6 +36,7 @@ _NAMES = (
     MemoryRemembered.NAME,
     MemoryMoved.NAME,
     VerdictRecorded.NAME,
+    SessionCloserJudged.NAME,
     TenantBudgetReserved.NAME,
     *_DECISIONS,
 )
@@ -138,7 +140,7 @@ def _links_of(tenant: UUID, name: str, stream: UUID, at: datetime, body: bytes) 
         yield from _shown(tenant, clear.get("judge"), clear["call_id"], clear.get("shown", ()), at)
     elif name in _DECISIONS:
         yield Link(tenant, DECIDED, str(clear["memory_id"]), stream, at)
-    elif name == VerdictRecorded.NAME:
+    elif name in (VerdictRecorded.NAME, SessionCloserJudged.NAME):
         yield from _shown(tenant, clear["judge"], clear["call_id"], clear["seen"], at)
     else:
         yield Link(tenant, SCOPE, clear["scope"], stream, at)

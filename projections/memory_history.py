@@ -11,7 +11,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from ..domain.events import ErasurePerformed, Event, MemoryRemembered, VerdictRecorded, event_class, event_names
+from ..domain.events import (
+    ErasurePerformed,
+    Event,
+    MemoryRemembered,
+    SessionCloserJudged,
+    VerdictRecorded,
+    event_class,
+    event_names,
+)
 from ..streams.database import Connection
 from ..streams.payloads import RecordedEvent
 from .projection import ClearText, Projection
@@ -94,6 +102,7 @@ class MemoryHistory:
             *event_names("commitment."),
             *event_names("contradiction."),
             ErasurePerformed.NAME,
+            SessionCloserJudged.NAME,
         )
     )
 
@@ -143,7 +152,7 @@ def _rows(recorded: RecordedEvent, event: Event) -> list[dict[str, Any]]:
     if isinstance(event, ErasurePerformed):
         # Each memory is told of itself only.
         detail = {"because": event.because}
-    if isinstance(event, VerdictRecorded):
+    if isinstance(event, VerdictRecorded | SessionCloserJudged):
         detail.pop("state_digest", None)
     if isinstance(event, MemoryRemembered):
         texts = {name: detail.pop(name, None) for name in _TEXTLESS}

@@ -27,6 +27,8 @@ _COLUMNS: dict[str, str] = {
     "last_seen_at": "timestamptz not null",
     "closed_at": "timestamptz",
     "epoch": "int not null",
+    "unlooked": "boolean not null",
+    "next_attempt_at": "timestamptz",
     "position": "bigint not null",
 }
 _RENAMED = {"session_ref": "session", "user_ref": "user", "agent_ref": "agent", "run_id": "id"}
@@ -36,7 +38,7 @@ class SessionRuns:
     """One row per session run."""
 
     name = "sessions"
-    version = "1"
+    version = "2"
     tables = ("sessions",)
     clear_texts: tuple[ClearText, ...] = ()
     stream_column = "run_id"
@@ -54,9 +56,11 @@ class SessionRuns:
         await connection.execute(f"create table {schema}.sessions ({columns}, primary key (tenant, run_id))")
 
     async def create_indexes(self, connection: Connection, schema: str) -> None:
-        await connection.execute(
-            f"create index sessions_newest on {schema}.sessions (tenant, opened_at desc, run_id)"
-        )
+        for statement in (
+            f"create index sessions_newest on {schema}.sessions (tenant, opened_at desc, run_id)",
+            f"create index sessions_unlooked on {schema}.sessions (tenant, last_seen_at, run_id) where unlooked",
+        ):
+            await connection.execute(statement)
 
     async def prepare(self, page: Sequence[RecordedEvent]) -> list[dict[str, Any]]:
         """The last state of each run that a page tells of."""

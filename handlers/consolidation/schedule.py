@@ -25,7 +25,7 @@ class ConsolidationSchedule:
         hour = hour_of(self._engine.clock())
         if hour == self._seen:
             return
-        for tenant in await self._tenants():
+        for tenant in await self._engine.vault.tenants():
             try:
                 await self._run(tenant, hour)
             except LethelogError as error:
@@ -39,9 +39,3 @@ class ConsolidationSchedule:
             return
         if due is not None:
             await Consolidating(self._engine).run(tenant, due)
-
-    async def _tenants(self) -> list[UUID]:
-        async with self._engine.database.connection() as connection:
-            # Every tenant has a key before it has an event; the table is small and needs no scan of the log.
-            cursor = await connection.execute("select distinct tenant from lethelog_vault.tenant_keys order by 1")
-            return [row[0] for row in await cursor.fetchall()]

@@ -45,12 +45,8 @@ class DependencyReviews:
 
     async def sweep(self) -> int:
         """Look through all tenants. Gives how many reviews were staged."""
-        async with self._engine.database.connection() as connection:
-            # Every tenant has a key before it has an event; the table is small and needs no scan of the log.
-            cursor = await connection.execute("select distinct tenant from lethelog_vault.tenant_keys order by 1")
-            tenants = [row[0] for row in await cursor.fetchall()]
         staged = 0
-        for tenant in tenants:
+        for tenant in await self._engine.vault.tenants():
             try:
                 staged += await self._review(tenant, None)
             except UnreadableEvent as error:

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass
 
-from ...domain.judging import Judge
+from ...domain.closing import SessionJudge
 from ...domain.thresholds import Thresholds
 
 ITEMS_PER_TASK = 10
@@ -19,7 +19,8 @@ def task_queue(judge_identity: str) -> str:
 class PassSettings:
     """Judge, thresholds and flag of this deployment."""
 
-    judge: Judge
+    judge: SessionJudge
+    """Asked by passes; the session closer asks the same one."""
     thresholds: Thresholds
     default_floor: float
     """Floor selected for the embedding model; a tenant's policy may set another (settlement 11)."""

@@ -43,6 +43,7 @@ from ..forgetting.judge_worker import JudgeWorker
 from ..forgetting.pass_manager import PassManager
 from ..forgetting.requesting import Passes
 from ..forgetting.settings import PassSettings, task_queue
+from ..sessions.closer import Closer, CloserSettings
 
 if TYPE_CHECKING:
     from ...streams.consumers import Consumers
@@ -58,6 +59,7 @@ Role = Literal[
     "erasures",
     "webhooks",
     "commitments",
+    "sessions",
     "consolidation",
     "dependencies",
 ]
@@ -75,6 +77,8 @@ SWEEP_SECONDS = 900.0
 """How often commitments are looked for that are long overdue (behaviour.md 1.14.6)."""
 CONSOLIDATION_SECONDS = 60.0
 """How often it is looked whether another hour has begun."""
+CLOSER_SECONDS = 60.0
+"""How often sessions are looked for that are over."""
 DEPENDENCY_SECONDS = 900.0
 """How often memories are looked for that rest on what ended, beside those that events tell of."""
 JUDGE_POLICY = RetryPolicy(max_deliveries=8, delays=(0.5, 2.0, 10.0, 60.0), ack_wait=30.0)
@@ -92,6 +96,7 @@ class Workers:
         roles: Collection[Role] = ALL_ROLES,
         judge_concurrency: int = 4,
         commitment_grace: timedelta = EXPIRY_GRACE,
+        closer: CloserSettings | None = None,
     ) -> None:
         self._engine = engine
         self._broker = broker
@@ -99,6 +104,7 @@ class Workers:
         self._roles = frozenset(roles)
         self._judge_concurrency = judge_concurrency
         self._sweep = ExpirySweep(engine, commitment_grace)
+        self._closer = closer
         self._tasks: list[asyncio.Task[None]] = []
         self._relay: Relay | None = None
         self._consumers: Consumers | None = None
@@ -126,6 +132,8 @@ class Workers:
             self._spawn(self.webhooks.run(), "webhooks")
         if "commitments" in self._roles:
             self._spawn(_repeat(SWEEP_SECONDS, self._sweep_commitments), "commitments")
+        if self._closer is not None and self._closer.enabled and "sessions" in self._roles:
+            self._open_closer(self._closer)
         if "consolidation" in self._roles:
             schedule = ConsolidationSchedule(self._engine)
             self._spawn(_repeat_after(CONSOLIDATION_SECONDS, schedule.look), "consolidation")
@@ -192,6 +200,19 @@ class Workers:
     async def _sweep_commitments(self) -> None:
         await self._sweep.sweep()
 
+    def _open_closer(self, settings: CloserSettings) -> None:
+        if settings.judge.closes_nothing_because is not None:
+            _LOG.warning("the session closer does nothing: %s", settings.judge.closes_nothing_because)
+            return
+        closer = Closer(self._engine, settings.judge)
+
+        async def look() -> None:
+            await closer.look()
+            await asyncio.sleep(CLOSER_SECONDS)
+
+        # One process at a time: a second one would ask the judge the same.
+        self._spawn(self._engine.log.leadership("session-closer").lead(look), "sessions")
+
     async def _review_dependents(self) -> None:
         await DependencyReviews(self._engine).sweep()
 
@@ -204,11 +225,7 @@ class Workers:
     async def _request_due(self) -> None:
         assert self._settings is not None
         passes = Passes(self._engine, self._settings)
-        async with self._engine.database.connection() as connection:
-            # Every tenant has a key before it has an event; the table is small and needs no scan of the log.
-            cursor = await connection.execute("select distinct tenant from lethelog_vault.tenant_keys order by 1")
-            tenants = [row[0] for row in await cursor.fetchall()]
-        for tenant in tenants:
+        for tenant in await self._engine.vault.tenants():
             try:
                 await passes.request_scheduled(tenant, self._engine.clock())
             except NotFound:

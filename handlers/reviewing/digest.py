@@ -15,6 +15,7 @@ from ...projections.progress import wait_for
 from ..access.caller import Caller
 from ..engine import Engine
 from ..operating.views import View
+from .presenting import COMMITMENT_MOVED
 
 LATELY = timedelta(days=1)
 
@@ -79,7 +80,7 @@ class Digests:
         caller.require("memory:read")
         query = parse(DigestQuery, arguments)
         if query.after:
-            for name in ("review_queue", "live_memory"):
+            for name in ("review_queue", "live_memory", "commitments"):
                 await wait_for(self._engine.doors, name, query.after)
         now = self._engine.clock()
         since = query.since or now - LATELY
@@ -110,7 +111,7 @@ _CHANGED = (
 )
 _STALE = (
     f"({_CHANGED.format(memory='q.memory_id')} or q.related_id is not null and q.kind <> 'dependency' "
-    f"and {_CHANGED.format(memory='q.related_id')})"
+    f"and {_CHANGED.format(memory='q.related_id')} or {COMMITMENT_MOVED})"
 )
 """As `presenting` tells it of each proposal; a dependency review does not rest on what ended."""
 _WAITING = (

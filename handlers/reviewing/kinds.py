@@ -14,6 +14,7 @@ from ..memories import MemoryCommands
 from .changes import Acceptance, Rejection
 from .effects import OnMemories
 from .facts import AssertFact
+from .resolutions import ResolveCommitment
 
 
 def acceptances(engine: Engine, memories: MemoryCommands) -> Mapping[ProposalKind, Acceptance]:
@@ -24,6 +25,7 @@ def acceptances(engine: Engine, memories: MemoryCommands) -> Mapping[ProposalKin
         "contradiction": Settling(engine, memories),
         "dependency": OnMemories(engine, memories, dependency_effects),
         "fact": AssertFact(engine, memories),
+        "resolution": ResolveCommitment(engine, memories),
     }
     return MappingProxyType(table)
 

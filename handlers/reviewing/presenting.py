@@ -7,6 +7,7 @@ from uuid import UUID
 from ...domain import events as e
 from ...domain import proposal as rules
 from ...domain.proposal import Proposal
+from ...projections.commitments import MOVED
 from ...projections.rows import MemoryRow
 from ...streams.folding import fold_stream
 from ...streams.payloads import RecordedEvent
@@ -41,7 +42,16 @@ COLUMNS = (
     "decided_by",
     "comment",
     "withdrawn_because",
+    "commitment_moved",
 )
+COMMITMENT_MOVED = "q.kind = 'resolution' and " + MOVED.format(
+    tenant="q.tenant",
+    commitment="(q.details ->> 'commitment')::uuid",
+    version="(q.seen ->> (q.details ->> 'commitment'))::bigint",
+)
+"""SQL of whether the commitment that a proposal would resolve moved on; the queue's table goes by ``q``."""
+SELECTED = ", ".join(f"q.{name}" for name in COLUMNS[:-1]) + f", {COMMITMENT_MOVED} as {COLUMNS[-1]}"
+"""SQL of ``COLUMNS``."""
 NAMED = ("person", "agent", "importer")
 """Kinds of actors that the directory knows by name."""
 
@@ -70,8 +80,9 @@ def _view(row: Mapping[str, Any], memories: Mapping[UUID, MemoryRow], names: Map
     rests_on = [row["memory_id"]]
     if row["related_id"] is not None and row["kind"] != "dependency":
         rests_on.append(row["related_id"])
-    stale = row["status"] == "proposed" and any(
-        one not in memories or memories[one].state_version != seen.get(one) for one in rests_on
+    stale = row["status"] == "proposed" and (
+        row["commitment_moved"]
+        or any(one not in memories or memories[one].state_version != seen.get(one) for one in rests_on)
     )
     decided_by = None
     if row["decided_by_kind"] is not None:
@@ -90,7 +101,11 @@ def _view(row: Mapping[str, Any], memories: Mapping[UUID, MemoryRow], names: Map
 _AS_THEY_ARE = tuple(
     name
     for name in COLUMNS
-    if name not in ("proposal_id", "pair_older", "pair_newer", "seen", "texts", "decided_by_kind", "decided_by")
+    if name
+    not in (
+        *("proposal_id", "pair_older", "pair_newer", "seen", "texts", "decided_by_kind", "decided_by"),
+        "commitment_moved",
+    )
 )
 
 

@@ -22,7 +22,7 @@ from ..engine import Engine
 from ..operating.views import ProposalDetail, ProposalPage
 from ..present import present_rows
 from .loading import load_proposal
-from .presenting import COLUMNS, as_row, mentioned, present_proposals
+from .presenting import SELECTED, as_row, mentioned, present_proposals
 
 
 class ProposalFilter(Input):
@@ -80,7 +80,7 @@ class Queue:
                 page_where += " and (created_at, proposal_id) > (%(at)s, %(last)s)"
                 values |= {"at": beyond[0], "last": beyond[1]}
             cursor = await connection.execute(
-                f"select {', '.join(COLUMNS)} from review_queue where {page_where} "
+                f"select {SELECTED} from review_queue q where {page_where} "
                 "order by created_at, proposal_id limit %(limit)s",
                 {**values, "limit": query.limit + 1},
             )
@@ -115,7 +115,7 @@ class Queue:
     async def _row(self, tenant: UUID, proposal_id: UUID) -> Sequence[Mapping[str, Any]]:
         async with tenant_read_models(self._engine.doors, tenant) as connection:
             cursor = await connection.execute(
-                f"select {', '.join(COLUMNS)} from review_queue "
+                f"select {SELECTED} from review_queue q "
                 "where tenant = %s and proposal_id = %s and status <> 'dismissed'",
                 (tenant, proposal_id),
             )
@@ -129,8 +129,8 @@ class Queue:
 
     async def _wait(self, position: int | None) -> None:
         if position:
-            await wait_for(self._engine.doors, "review_queue", position)
-            await wait_for(self._engine.doors, "live_memory", position)
+            for name in ("review_queue", "live_memory", "commitments"):
+                await wait_for(self._engine.doors, name, position)
 
 
 def condition(tenant: UUID, query: ProposalFilter) -> tuple[str, dict[str, Any]]:

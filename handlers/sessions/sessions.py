@@ -26,7 +26,7 @@ from ..cursors import make_cursor, read_cursor
 from ..engine import Engine
 from ..memories import ATTEMPTS
 from .provenance import load_session, session_of
-from .views import SessionPage, SessionView
+from .views import CloserView, SessionPage, SessionView
 
 CLAIM = "session"
 """Kind of the claim on (user, agent, session)."""
@@ -230,6 +230,14 @@ class Sessions:
                 last_seen_at=one.last_seen_at,
                 closed_at=one.closed_at,
                 epoch=one.epoch,
+                needs_look=one.unlooked and not one.running(now),
+                closer=CloserView(
+                    looked_at=one.looked_at,
+                    resolved=len(one.resolved),
+                    proposed=len(one.proposed),
+                    failures=one.failures,
+                    next_attempt_at=one.next_attempt_at,
+                ),
                 position=position,
             )
             for one in states

@@ -6,6 +6,20 @@ from uuid import UUID
 from ..operating.views import View
 
 
+class CloserView(View):
+    """What the session closer did after a run."""
+
+    looked_at: datetime | None
+    """When it last looked to the end; None where it has not."""
+    resolved: int
+    """Commitments that it resolved."""
+    proposed: int
+    """Commitments that it proposed to resolve."""
+    failures: int
+    """In a row, since it last looked to the end."""
+    next_attempt_at: datetime | None
+
+
 class SessionView(View):
     """One session run."""
 
@@ -24,6 +38,9 @@ class SessionView(View):
     closed_at: datetime | None = None
     epoch: int
     """How often it was taken up."""
+    needs_look: bool
+    """It is over, and the closer has not looked at what was written in it."""
+    closer: CloserView
     position: int
 
 

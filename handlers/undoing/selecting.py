@@ -33,7 +33,7 @@ class UndoSelector(Input):
     reviewer: Name | None = None
     """Everything that this person, agent or importer accepted, by name."""
     session: Id | None = None
-    """Everything done in this session run."""
+    """Everything done in this session run, and what the closer did after it."""
     since: Instant | None = None
     """Only effects recorded at this moment or later."""
 
@@ -76,7 +76,9 @@ _CONDITIONS = {
     "proposal_id": "e.proposal_id = %(proposal_id)s",
     "undo": "e.last_undo in (%(undo)s, %(this)s)",
     "pass_id": _OF_PROPOSALS + "q.source = %(pass_id)s)",
-    "judge": _OF_PROPOSALS + "(q.judge = %(judge)s or q.model = %(judge)s))",
+    "judge": "(e.acted = 'closer' and (e.judge = %(judge)s or e.model = %(judge)s) or "
+    + _OF_PROPOSALS
+    + "(q.judge = %(judge)s or q.model = %(judge)s)))",
     "policy": "e.policy = %(policy)s",
     "reviewer": "e.acted = 'proposal' and e.actor_ref = %(reviewer)s",
     "session": "e.session = %(session)s",

@@ -197,3 +197,20 @@ def check_judge(settings: "Settings") -> Check:
     )
     chosen = "" if thresholds.selected else " (starting values, not selected for this judge)"
     return Check("judge", "ok", f"{judge.identity}, thresholds {by}{chosen}")
+
+
+def check_closer(settings: "Settings") -> Check:
+    """Whether commitments are looked at after sessions, and why not."""
+    from ...handlers.judges import open_judge
+
+    if not settings.session_closer_enabled:
+        return Check("session closer", "idle", "no closer: LETHELOG_SESSION_CLOSER_ENABLED is off")
+    try:
+        judge = open_judge(settings.judge, systemone=settings.systemone())
+        asyncio.run(judge.close())
+    except LethelogError as error:
+        return Check("session closer", "fault", error.message)
+    if judge.closes_nothing_because is not None:
+        says = f"the closer does nothing: {judge.closes_nothing_because}"
+        return Check("session closer", "warning", says, "See docs/how-to/sessions.md")
+    return Check("session closer", "ok", f"{judge.identity} is asked for every tenant that opted in")

@@ -11,6 +11,7 @@ from rich.text import Text
 from ...domain.errors import LethelogError
 from .checks import (
     Check,
+    check_closer,
     check_data_dir,
     check_embedder,
     check_judge,
@@ -69,6 +70,7 @@ def _checks(session: Session, start: bool) -> Generator[Check]:
     yield from found.checks
     yield check_embedder(settings, found.built_as)
     yield check_judge(settings)
+    yield check_closer(settings)
 
 
 def _table(found: list[Check], fancy: bool) -> Table:

@@ -111,8 +111,8 @@ def worker(
         typer.Option(
             "--roles",
             metavar="NAMES",
-            help="views, relay, passes, judge, schedule, erasures, webhooks, commitments, consolidation, "
-            "dependencies, by commas; or all.",
+            help="views, relay, passes, judge, schedule, erasures, webhooks, commitments, sessions, "
+            "consolidation, dependencies, by commas; or all.",
         ),
     ] = "all",
     judge_concurrency: JudgeConcurrency = 4,

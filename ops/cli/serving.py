@@ -52,6 +52,7 @@ async def running_roles(
 ) -> AsyncGenerator[None]:
     """Servers, memory and these roles, while the block runs."""
     from ...handlers.operating.workers import Workers
+    from ...handlers.sessions.closer import CloserSettings
     from ..local import open_memory, open_pass_settings
 
     async with AsyncExitStack() as stack:
@@ -67,6 +68,7 @@ async def running_roles(
             roles=roles,
             judge_concurrency=judge_concurrency,
             commitment_grace=timedelta(days=settings.commitment_expiry_grace_days),
+            closer=CloserSettings(passes.judge, settings.session_closer_enabled),
         )
         stack.push_async_callback(workers.close)
         await workers.open()

@@ -114,3 +114,12 @@ def _print(printer: Printer, view: "SessionView") -> None:
     style = "green" if view.running else "dim"
     printer.line(Text(f"{state:14}", style), str(view.id), Text(f"  seen {moment(view.last_seen_at)}", "dim"))
     printer.line("  ", safe(who))
+    closer = view.closer
+    if view.needs_look and closer.next_attempt_at is not None:
+        put_off = f"the closer failed {closer.failures} times; again at {moment(closer.next_attempt_at)}"
+        printer.line("  ", Text(put_off, "yellow"))
+    elif closer.looked_at is not None:
+        done = f"closer: {closer.resolved} resolved, {closer.proposed} proposed, looked {moment(closer.looked_at)}"
+        printer.line("  ", Text(done, "dim"))
+    elif view.needs_look:
+        printer.line("  ", Text("the closer has not looked at it", "dim"))

@@ -35,6 +35,7 @@ def show(context: typer.Context, json_only: Json = False) -> None:
         "own_broker": settings.broker_url is not None,
         "broker_prefix": settings.broker_prefix,
         "forgetting_pass_enabled": settings.forgetting_pass_enabled,
+        "session_closer_enabled": settings.session_closer_enabled,
     }
     _print(session.printer, document)
 

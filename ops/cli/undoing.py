@@ -34,7 +34,8 @@ Reviewer = Annotated[
     str | None, typer.Option("--reviewer", metavar="NAME", help="All that this reviewer accepted.")
 ]
 SessionRun = Annotated[
-    str | None, typer.Option("--session", metavar="ID", help="All that was done in this session run.")
+    str | None,
+    typer.Option("--session", metavar="ID", help="All done in this session run, or by the closer after it."),
 ]
 Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help="Only effects recorded then or later.")]
 

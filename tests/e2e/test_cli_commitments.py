@@ -30,3 +30,12 @@ def test_an_owner_s_name_does_nothing_to_the_terminal_it_is_shown_on(cli):
     cli.remember("Send the report", "--type", "commitment", "--owner", "ada\x1b]0;title\x07\n[bold]")
     shown = cli("commitments").out
     assert "ada␛]0;title␇ [bold]" in shown and "\x1b" not in shown
+
+
+def test_a_session_that_is_over_says_that_nobody_looked_at_it_yet(cli):
+    run = cli.json("session", "open", "standup", "--agent", "planner")
+    assert (run["running"], run["needs_look"], run["closer"]["looked_at"]) == (True, False, None)
+    assert cli.json("session", "close", run["id"])["needs_look"]
+    assert "the closer has not looked at it" in cli("session", "show", run["id"]).out
+    [check] = [one for one in cli.json("doctor")["checks"] if one["name"] == "session closer"]
+    assert check["level"] == "idle" and "LETHELOG_SESSION_CLOSER_ENABLED" in check["says"]

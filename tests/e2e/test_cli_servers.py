@@ -54,6 +54,7 @@ def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_ever
         "erasures",
         "webhooks",
         "commitments",
+        "sessions",
         "consolidation",
         "dependencies",
     }

@@ -20,6 +20,7 @@ from lethelog.handlers.forgetting.judge_worker import JudgeWorker
 from lethelog.handlers.forgetting.settings import task_queue
 from lethelog.handlers.memories import MemoryCommands, Retry
 from lethelog.handlers.operating.workers import JUDGE_POLICY
+from lethelog.handlers.sessions.closer import Closer
 from lethelog.handlers.webhooks.settings import WebhookSettings
 from lethelog.handlers.webhooks.worker import WebhookWorker
 from lethelog.projections import runner
@@ -183,6 +184,19 @@ async def judge(given: dict[str, Any]) -> None:
     await asyncio.Event().wait()
 
 
+async def close_sessions(given: dict[str, Any]) -> None:
+    """Look at sessions once, and end without any clean-up at the point ``fatal``."""
+    sys.path.insert(0, str(Path(__file__).parent))
+    from passes import ToldCloser
+
+    async def checkpoint(point: str) -> None:
+        if point == given["fatal"]:
+            os._exit(9)
+
+    engine = await open_engine(given["database_url"], Keyring.of(b"m" * 32), open_embedder())
+    await Closer(engine, ToldCloser(sure=0.95), checkpoint=checkpoint).look()
+
+
 async def relay(given: dict[str, Any]) -> None:
     """Carry the log to the broker, or stand by; tells which."""
     database = Database(given["database_url"])
@@ -261,6 +275,7 @@ JOBS = {
         relay,
         consume,
         judge,
+        close_sessions,
         subscriber,
         send_webhooks,
     )

@@ -8,11 +8,13 @@ from datetime import timedelta
 from uuid import UUID
 
 from lethelog.domain.answers import validate_answer
+from lethelog.domain.closing import ResolutionItem, ResolutionRequest
 from lethelog.domain.judging import (
     DecisionRequest,
     DecisionResult,
     Item,
     JudgeLimits,
+    JudgeRejected,
     JudgeUnavailable,
     NoVerdict,
     PairItem,
@@ -77,6 +79,30 @@ class ToldJudge:
             for item in request.items:
                 found.add(item.older.memory_id if isinstance(item, PairItem) else item.memory.memory_id)
         return found
+
+
+@dataclass
+class ToldCloser(ToldJudge):
+    """A judge that says with what probability a commitment is done; or nothing usable."""
+
+    sure: float | NoVerdict | Callable[[ResolutionItem], float] = 1.0
+    closes_nothing_because: str | None = None
+    rejects: bool = False
+
+    async def decide_resolution(self, request: ResolutionRequest) -> DecisionResult:
+        if self.rejects:
+            raise JudgeRejected("no")
+        self.opinion = self._opinion
+        return await self.decide(request)
+
+    def _opinion(self, item):
+        said = self.sure(item) if callable(self.sure) else self.sure
+        return said if isinstance(said, NoVerdict) else {"not_done": 1 - said, "done": said}
+
+    @property
+    def asked_about(self) -> list[UUID]:
+        """The commitments' memories, in the order asked."""
+        return [item.commitment.memory_id for call in self.calls for item in call.items]
 
 
 def sure(action: str, chance: float = 1.0) -> Opinion:

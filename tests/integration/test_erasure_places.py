@@ -72,6 +72,8 @@ KEPT_COLUMNS = {
     "lethelog_views.effects.name": WORD,
     "lethelog_views.effects.acted": WORD,
     "lethelog_views.effects.actor_kind": WORD,
+    "lethelog_views.effects.judge": "identity of a judge",
+    "lethelog_views.effects.model": "name of a model",
     "lethelog_views.memory_history.name": WORD,
     "lethelog_views.memory_history.actor_kind": WORD,
     "lethelog_views.memory_history.judge": "identity of a judge",

@@ -28,6 +28,7 @@ import lethelog.handlers
 import nats
 import psycopg
 import pytest
+from lethelog.domain.closing import ResolutionRequest
 from lethelog.domain.errors import LethelogError, NotFound
 from lethelog.domain.fields import Input, parse
 from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evidence, PairItem
@@ -45,6 +46,7 @@ from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
 from lethelog.handlers.operating.parked import Parked
 from lethelog.handlers.operating.views import ParkedPage
+from lethelog.handlers.sessions.closer import Closer
 from lethelog.handlers.sessions.sessions import Sessions
 from lethelog.handlers.tenancy.policies import Policies
 from lethelog.handlers.tenancy.tenancy import Tenancy
@@ -61,7 +63,8 @@ from lethelog.streams.subscriptions import EventSubscription
 from nats.aio.msg import Msg
 
 from .broker_fixtures import eventually
-from .passes import ToldJudge, finish, pass_settings, sure, working
+from .closing import judged
+from .passes import ToldCloser, ToldJudge, finish, pass_settings, sure, working
 
 
 @dataclass
@@ -111,6 +114,20 @@ class Quoting(ToldJudge):
             about = item.newer.memory_id if isinstance(item, PairItem) else item.memory.memory_id
             answers[item.ref] = replace(answer, evidence=Evidence(self.quote, about))
         return replace(result, answers=answers)
+
+
+class QuotingCloser(ToldCloser):
+    """The same about a commitment, of the first memory that it is shown with it."""
+
+    quote = ""
+
+    async def decide_resolution(self, request: ResolutionRequest) -> DecisionResult:
+        result = await super().decide_resolution(request)
+        [item] = request.items
+        answer = result.answers[item.ref]
+        assert isinstance(answer, Answer)
+        quoted = replace(answer, evidence=Evidence(self.quote, item.written[0].memory_id))
+        return replace(result, answers={item.ref: quoted})
 
 
 @dataclass
@@ -207,7 +224,7 @@ async def a_pass(world, broker, said: Said) -> None:
     settings = pass_settings(judge)
     async with working(world, broker, settings) as workers:
         view = await Passes(world.engine, settings).request(caller, {"key": word("pass key")})
-        await finish(world, settings, view)
+        await finish(world, settings, view, seconds=60)
         page = await world.reviewing.list(caller, {"status": "proposed"})
         by_memory = {proposal.memory_id: proposal.id for proposal in page.proposals}
         said.proposals = [by_memory[said.ids["accepted"]], by_memory[said.ids["rejected"]]]
@@ -217,6 +234,7 @@ async def a_pass(world, broker, said: Said) -> None:
         ):
             arguments = {"proposal_id": proposal, "comment": word(f"{name} comment"), "key": word(f"{name} key")}
             await decide(caller, arguments)
+        await a_session(world, said)
         await ContradictionListing(world.engine).page(caller, {"owner": word("contradiction owner")})
         await Consolidations(world.engine).request(caller, {"key": word("consolidation key")})
         many = {"verdict": "reject", "comment": word("bulk comment"), "key": word("bulk key")}
@@ -243,9 +261,27 @@ async def a_pass(world, broker, said: Said) -> None:
             "sessions",
         ):
             await wait_for(world.engine.database, name, head)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await workers._relay.reached(head)
     await gave_up(world, broker, said)
+
+
+async def a_session(world, said: Said) -> None:
+    """A session that the closer looks at: one commitment is resolved by policy, one put before a reviewer."""
+    word, caller, commands = said.canaries, world.caller, world.commands
+    run = await Sessions(world.engine).open(caller, {"session": word("closed session")})
+    for name in ("resolved", "proposed"):
+        promised = {"topic": word(f"{name} topic"), "content": f"Send {word(f'{name} content')}", "scope": name}
+        await commands.remember(caller, {**promised, "memory_type": "commitment"})
+        written = {"topic": word(f"{name} write topic"), "content": f"It went out {word(f'{name} write')}"}
+        await commands.remember(caller, {**written, "scope": name, "session_run_id": run.id})
+    closed = await Sessions(world.engine).close(caller, {"session_run_id": run.id})
+    await wait_for(world.engine.database, "sessions", closed.position)
+    judge = QuotingCloser(sure=lambda item: 0.95 if item.commitment.scope == "resolved" else 0.7)
+    judge.quote = f"It went out: {word('closer quote')}"
+    assert await Closer(world.engine, judge).look() == 1
+    followed = [one.event.followed for one in await judged(world, run.id)]
+    assert sorted(followed) == ["proposed", "resolved"]
 
 
 async def gave_up(world, broker, said: Said) -> None:
