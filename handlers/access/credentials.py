@@ -88,7 +88,7 @@ class Credentials:
 class Credential:
     """A credential that is checked before each verb, since it may be revoked while the memory is open."""
 
-    credentials: Credentials
+    credentials: Verifier
     text: str = field(repr=False)
 
     async def caller(self) -> Caller:

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...domain.errors import LethelogError
-from ..page.mounting import mount_page, no_page, wants_page
+from ..page.mounting import failed_page, mount_page, no_page, wants_page
 from .archives import Archives
 from .bounds import BodyBound, RateBound
 from .endpoint import JSON, NotJson, as_problem, endpoint, problem_response
@@ -87,10 +87,14 @@ class Watched:
             if status:
                 raise
             status = 500
-            problem = described("error", 500, "something failed here that is not the request's fault")
-            await as_problem(problem)(scope, receive, send)
+            await _failed(Request(scope))(scope, receive, send)
         finally:
             self._figures.count(str(scope["method"]), _template(scope), status, time.perf_counter() - began)
+
+
+def _failed(request: Request) -> Response:
+    said = "something failed here that is not the request's fault"
+    return failed_page(said) if wants_page(request) else as_problem(described("error", 500, said))
 
 
 def _template(scope: Scope) -> str:

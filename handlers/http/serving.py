@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ...streams.broker import BrokerSettings
-from ..access.credentials import Credential, Credentials
+from ..access.credentials import Credential, Credentials, Verifier
 from ..engine import Engine
 from ..forgetting.settings import PassSettings
 from ..memory import AsyncMemory
@@ -20,11 +20,11 @@ class Serving:
     broker: BrokerSettings | None = None
     judge_named: JudgeNamed = field(default=no_judges)
 
-    def memory(self, credential: str) -> AsyncMemory:
+    def memory(self, credential: str, checked_by: Verifier | None = None) -> AsyncMemory:
         """The memory of whoever shows this credential, which is checked at each verb. Closing it is not needed."""
         return AsyncMemory(
             self.engine,
-            Credential(self.credentials, credential),
+            Credential(checked_by or self.credentials, credential),
             self.passes,
             broker=self.broker,
             judge_named=self.judge_named,

@@ -10,6 +10,7 @@ from fastapi.responses import RedirectResponse
 
 from ...domain.errors import InvalidCredential, LethelogError
 from ..access.caller import Caller, Permission
+from ..access.credentials import Credentials
 from ..http.problems import STATUS, TITLES
 from ..http.serving import Serving
 from ..http.settings import HttpSettings
@@ -63,6 +64,20 @@ class Visit:
         self.session.notices = [*self.session.notices, said][-5:]
 
 
+@dataclass(frozen=True)
+class WhileLoggedIn:
+    """Takes the token for valid as long as its login lasts, so that what still runs ends with that."""
+
+    session: Session
+    credentials: Credentials
+
+    async def caller(self, credential: str) -> Caller:
+        """Who it is. Raises `InvalidCredential`."""
+        if self.session.ended:
+            raise InvalidCredential("the login has ended")
+        return await self.credentials.caller(credential)
+
+
 View = Callable[[Visit], Awaitable[Response]]
 Answer = Callable[[Request], Awaitable[Response]]
 
@@ -100,7 +115,7 @@ class Desk:
         session = self.sessions.of(request.cookies.get(self.cookie))
         if session is None:
             return to_login(request)
-        memory = self.serving.memory(session.token)
+        memory = self.serving.memory(session.token, WhileLoggedIn(session, self.serving.credentials))
         memory.position = session.position
         try:
             caller = await memory.caller()

@@ -63,7 +63,6 @@ class Login:
         response.delete_cookie(
             self.desk.cookie, path="/", secure=self.desk.settings.secure_cookies, httponly=True, samesite="strict"
         )
-        response.headers["Clear-Site-Data"] = '"cache"'
         return response
 
     def _form(

@@ -4,7 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from ...domain.errors import NotFound
+from ...domain.errors import LethelogError, NotFound
 from ..http.serving import Serving
 from ..http.settings import HttpSettings
 from ..http.streaming import Streams, resumed
@@ -63,6 +63,11 @@ def mount_page(app: FastAPI, serving: Serving, settings: HttpSettings, streams: 
 def wants_page(request: Request) -> bool:
     """Whether a person's browser asks, and not for REST."""
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
+
+
+def failed_page(said: str) -> Response:
+    """Something failed that nobody expected."""
+    return problem(LethelogError(said), 500)
 
 
 def no_page(status: int) -> Response:

@@ -39,6 +39,8 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+CARD = 20_000
+"""Characters of a memory beside a proposal; all of it stands on its own page."""
 NEWS = ("proposal.*",)
 """Events that the page tells of as they come."""
 _STATIC: Mapping[str, str] = {
@@ -112,7 +114,8 @@ def words_of(name: str) -> str:
 
 
 def marked(text: str, quote: str | None) -> Markup:
-    """Text with the quoted sentence marked, where it is found."""
+    """The beginning of a text with the quoted sentence marked, where it is found."""
+    text = text[:CARD]
     clean, words = shown(text), shown(quote).strip() if quote else ""
     before, found, after = clean.partition(words) if words else (clean, "", "")
     if not found:
@@ -149,6 +152,7 @@ def _environment() -> Environment:
         "sides": sides,
         "news_names": " ".join(chosen_names(NEWS)),
         "marked": marked,
+        "card_size": CARD,
     }
     return environment
 

@@ -7,7 +7,7 @@ address each has its own, so keep a browser with one of them.
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -33,6 +33,8 @@ class Session:
     csrf: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     position: int = 0
     """The log position of its newest write, which its reads wait for."""
+    ended: bool = False
+    """Logged out, or over; seen by what was begun before, such as a stream."""
     notices: list[str] = field(default_factory=list[str], repr=False)
     """What is told once, on the next page."""
 
@@ -69,17 +71,19 @@ class Sessions:
     def end(self, cookie: str | None) -> None:
         """End it; the cookie is worth nothing from now on."""
         if cookie:
-            self._kept.pop(_digest(cookie), None)
+            self._drop([_digest(cookie)])
 
     def _sweep(self, now: datetime, whose: UUID) -> None:
-        for key in [key for key, one in self._kept.items() if _over(one, now)]:
-            del self._kept[key]
+        self._drop([key for key, one in self._kept.items() if _over(one, now)])
         # In the order in which they began.
         own = [key for key, one in self._kept.items() if one.whose == whose]
-        for key in own[: max(0, len(own) - MOST_EACH + 1)]:
-            del self._kept[key]
-        for key in list(self._kept)[: max(0, len(self._kept) - MOST + 1)]:
-            del self._kept[key]
+        self._drop(own[: max(0, len(own) - MOST_EACH + 1)])
+        self._drop(list(self._kept)[: max(0, len(self._kept) - MOST + 1)])
+
+    def _drop(self, keys: Iterable[bytes]) -> None:
+        for key in keys:
+            if (session := self._kept.pop(key, None)) is not None:
+                session.ended = True
 
 
 def _over(session: Session, now: datetime) -> bool:

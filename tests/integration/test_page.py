@@ -8,11 +8,18 @@ from uuid import uuid4
 
 import pytest
 from lethelog.domain import events as e
+from lethelog.domain.errors import InvalidCredential
 from lethelog.handlers.access.caller import Caller
+from lethelog.handlers.access.credentials import Credentials
 from lethelog.handlers.access.tokens import Tokens
+from lethelog.handlers.http.serving import Serving
+from lethelog.handlers.memory import AsyncMemory
+from lethelog.handlers.page.desk import WhileLoggedIn
+from lethelog.handlers.page.sessions import MOST_EACH, Sessions
 from lethelog.streams.payloads import Actor
 
 from .pages import ORIGIN, Browser, browsing, token_for
+from .passes import ToldJudge, pass_settings
 from .review_desk import edge, staged
 
 
@@ -111,6 +118,34 @@ async def test_logging_out_ends_the_session_and_not_only_the_cookie(world, brows
     assert (await browser.get("/")).headers["location"].startswith("/login")
 
 
+async def test_logging_out_ends_what_still_streams(world, kept_up):
+    served_by = Serving(world.engine, Credentials(world.engine), pass_settings(ToldJudge()))
+    sessions = Sessions(world.clock)
+    token = await token_for(world)
+    cookie = sessions.begin(token, "person:ada", uuid4(), None)
+    session = sessions.of(cookie)
+    assert session is not None
+    memory = served_by.memory(session.token, WhileLoggedIn(session, served_by.credentials))
+    coming = memory.tail(from_position=1)
+    assert (await anext(coming)).position > 0
+    sessions.end(cookie)
+    with pytest.raises(InvalidCredential, match="login has ended"):
+        await anext(coming)
+    await coming.aclose()
+
+
+async def test_what_nobody_expected_is_a_page_for_people_without_what_it_said(
+    world, browser: Browser, monkeypatch
+):
+    async def broken(*_: object) -> None:
+        raise RuntimeError("canary of a secret")
+
+    monkeypatch.setattr(AsyncMemory, "proposals", broken)
+    answer = await browser.get("/", accept="text/html")
+    assert answer.status_code == 500 and "canary" not in answer.text
+    assert answer.headers["content-type"].startswith("text/html") and "not the request" in answer.text
+
+
 async def test_a_session_ends_with_its_token(world, kept_up):
     async with browsing(world) as browser:
         issued = await Tokens(world.engine).issue(
@@ -132,6 +167,15 @@ async def test_a_session_ends_when_nothing_came_for_long(world, browser: Browser
     assert (await browser.get("/")).status_code == 200
     world.clock.forward(hours=8, minutes=1)
     assert (await browser.get("/")).status_code == 303
+
+
+def test_one_caller_has_so_many_logins_and_never_ends_those_of_others(clock):
+    sessions = Sessions(clock)
+    ada, bo = uuid4(), uuid4()
+    others = sessions.begin("t", "bo", bo, None)
+    mine = [sessions.begin("t", "ada", ada, None) for _ in range(MOST_EACH + 1)]
+    assert sessions.of(mine[0]) is None and sessions.of(mine[1]) is not None and sessions.of(others) is not None
+    assert sessions.of(sessions.begin("t", "ada", ada, clock.now)) is None
 
 
 async def test_after_the_login_one_is_where_one_wanted_to_be_but_never_elsewhere(world, kept_up):
