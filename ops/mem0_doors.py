@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from ..handlers.blocking import BlockingMemory
 from ..handlers.facades.mem0_blocking import BlockingMem0
-from ..handlers.facades.mem0_door import Mem0Door
+from ..handlers.facades.mem0_door import InferPolicy, Mem0Door
 from ..handlers.facades.mem0_settings import Mem0Settings, read_config
 from ..handlers.memory import AsyncMemory as AsyncDoor
 from .local import AsyncMemory, Memory
@@ -15,7 +15,8 @@ class Mem0Memory(BlockingMem0):
     """mem0's ``Memory`` on Lethelog: over a memory that is open, or over the one in the data directory.
 
     ``llm={"model": …, "base_url": …, "api_key": …}`` is the model that ``add(infer=True)`` asks, any that speaks
-    OpenAI's format; without it there is ``infer=False``. Raises `Misconfigured`.
+    OpenAI's format; without it there is ``infer=False``. With ``infer_policy="stage"`` each message is remembered
+    as it is, and facts in it are for the tenant's extractor to propose. Raises `Misconfigured`.
     """
 
     def __init__(
@@ -24,6 +25,7 @@ class Mem0Memory(BlockingMem0):
         *,
         llm: Mapping[str, Any] | None = None,
         custom_instructions: str | None = None,
+        infer_policy: InferPolicy = "remember",
         **settings: Any,
     ) -> None:
         chosen = Mem0Settings(llm, custom_instructions)
@@ -31,6 +33,7 @@ class Mem0Memory(BlockingMem0):
             (lambda: Memory.local(**settings)) if memory is None else lambda: memory,
             chosen.model(),
             custom_instructions,
+            infer_policy,
             owned=memory is None,
         )
 
@@ -51,6 +54,7 @@ class AsyncMem0Memory(Mem0Door):
         *,
         llm: Mapping[str, Any] | None = None,
         custom_instructions: str | None = None,
+        infer_policy: InferPolicy = "remember",
         **settings: Any,
     ) -> None:
         self._owned = memory is None
@@ -58,7 +62,7 @@ class AsyncMem0Memory(Mem0Door):
         async def opened() -> AsyncDoor:
             return await AsyncMemory.local(**settings) if memory is None else memory
 
-        super().__init__(opened, Mem0Settings(llm, custom_instructions).model(), custom_instructions)
+        super().__init__(opened, Mem0Settings(llm, custom_instructions).model(), custom_instructions, infer_policy)
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any]) -> Self:

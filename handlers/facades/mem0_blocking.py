@@ -12,7 +12,7 @@ from ..memory import AsyncMemory
 from . import mem0_arguments as given
 from .behind import memory_behind
 from .fact_model import FactModel
-from .mem0_door import Mem0Door
+from .mem0_door import InferPolicy, Mem0Door
 
 T = TypeVar("T")
 
@@ -25,6 +25,7 @@ class BlockingMem0:
         opened: Callable[[], BlockingMemory],
         model: FactModel | None = None,
         instructions: str | None = None,
+        infer_policy: InferPolicy = "remember",
         *,
         owned: bool = True,
     ) -> None:
@@ -32,7 +33,7 @@ class BlockingMem0:
         self._behind = memory_behind(self._memory)
         self._owned = owned
         self._closed = False
-        self._door = Mem0Door(self._inside, model, instructions)
+        self._door = Mem0Door(self._inside, model, instructions, infer_policy)
 
     @property
     def memory(self) -> BlockingMemory:

@@ -6,9 +6,9 @@ Arguments, keys of answers and errors are mem0's; where they differ is told in d
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, get_args
 
-from ...domain.errors import Misconfigured
+from ...domain.errors import InvalidInput, Misconfigured
 from ...domain.fields import TRUST_ORDER
 from ...domain.ranking import Legs
 from ..access.caller import Caller
@@ -21,6 +21,9 @@ from .fact_model import FactModel
 from .mem0_reading import Mem0Reading, unexpired
 from .mem0_writing import Mem0Writing, deleted, result
 
+InferPolicy = Literal["remember", "stage"]
+"""What ``infer=True`` does: remember what a model finds, or each message as it is, in which the tenant's extractor
+finds facts that it puts before a reviewer."""
 KNOWN_SHOWN = 10
 """How many near memories the model sees, so that it does not tell them again."""
 
@@ -33,7 +36,11 @@ class Mem0Door:
         opened: Callable[[], Awaitable[AsyncMemory]],
         model: FactModel | None = None,
         instructions: str | None = None,
+        infer_policy: InferPolicy = "remember",
     ) -> None:
+        if infer_policy not in get_args(InferPolicy):
+            raise InvalidInput("infer_policy", "must be remember or stage")
+        self._infer_policy = infer_policy
         self._open = opened
         self._opening = asyncio.Lock()
         self._memory: AsyncMemory | None = None
@@ -65,8 +72,8 @@ class Mem0Door:
     ) -> dict[str, Any]:
         """Remember a conversation: what a model finds worth it, or with ``infer=False`` each message as it is.
 
-        ``infer=True`` needs a model (``llm`` of the constructor or of `from_config`). A text that these owners
-        have already is found and not written again; its event is ``NONE``.
+        ``infer=True`` needs a model (``llm`` of the constructor or of `from_config`), unless the policy is to
+        ``stage``. A text that these owners have already is found and not written again; its event is ``NONE``.
         """
         _refuse_unsupported(timestamp, memory_type)
         owners = given.owners({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
@@ -74,7 +81,7 @@ class Mem0Door:
             raise given.RefusedInput("user_id", "is missing, and so are agent_id and run_id", "Give one of them")
         day, said, taken = given.expiration(expiration_date), given.metadata(metadata), given.messages(messages)
         memory = await self.memory()
-        if not infer:
+        if not infer or self._infer_policy == "stage":
             return await self._add_as_said(memory, taken, owners, said, day)
         model = self._needed_model()
         caller = await memory.caller()

@@ -501,6 +501,18 @@ def test_a_model_that_refuses_is_an_error_with_its_status_and_nothing_is_written
     assert "secret" not in str(raised.value) and memory.list(status="all").total == 0
 
 
+def test_by_the_policy_to_stage_every_message_is_remembered_as_it_is_and_no_model_is_asked(
+    memory: OfTenant, model: Model
+):
+    llm = {"model": "small", "base_url": model.url}
+    staging = Mem0Memory(memory, llm=llm, infer_policy="stage")
+    talk = [{"role": "user", "content": "I like tea"}, {"role": "assistant", "content": "So do I"}]
+    assert texts(staging.add(talk, user_id="ada")) == ["I like tea", "So do I"]
+    assert sorted(texts(staging.get_all(filters=OF))) == ["I like tea", "So do I"] and model.asked == []
+    with pytest.raises(InvalidInput, match="infer_policy"):
+        Mem0Memory(memory, infer_policy="guess")  # pyright: ignore[reportArgumentType]
+
+
 def test_without_a_model_the_error_says_how_to_do_without(facade: Mem0Memory, memory: OfTenant):
     with pytest.raises(Misconfigured, match="infer=False"):
         facade.add("I like tea", user_id="ada")
