@@ -138,7 +138,11 @@ class Desk:
 
 def refused(visit: Visit, error: LethelogError) -> Response:
     """The page of an error."""
-    return visit.page("error.html", STATUS.get(error.code, 500), **words_of_error(error))
+    response = visit.page("error.html", STATUS.get(error.code, 500), **words_of_error(error))
+    if visit.replaces:
+        # A page in itself, where a part of one was asked for.
+        response.headers.update({"HX-Retarget": "body", "HX-Reswap": "innerHTML"})
+    return response
 
 
 def problem(error: LethelogError, status: int | None = None) -> Response:

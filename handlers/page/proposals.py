@@ -12,7 +12,7 @@ from ..http.problems import STATUS
 from ..operating.views import ProposalDetail, ProposalView
 from .charts import WIDTH
 from .desk import Visit, go, words_of_error
-from .queue import memories_of
+from .queue import memories_of, told_upto
 from .word_diff import word_diff
 
 _LINKS_SHOWN = 200
@@ -78,12 +78,14 @@ async def _row(visit: Visit, view: ProposalView, said: str, code: str = "") -> R
 
 
 async def _page(visit: Visit, error: LethelogError | None = None) -> Response:
+    head = await told_upto(visit.memory)
     detail = await visit.memory.proposal(visit.named("proposal_id"))
     view = detail.proposal
     chain = await visit.memory.explain(view.id)
     return visit.page(
         "proposal.html",
         200 if error is None else STATUS.get(error.code, 500),
+        head=head,
         view=view,
         detail=detail,
         error=None if error is None else words_of_error(error),

@@ -8,6 +8,8 @@ from uuid import UUID
 from fastapi import Response
 
 from ...domain.errors import Erased, NotFound
+from ...projections.progress import read_progress
+from ...projections.review_queue import ReviewQueue
 from ..memory import AsyncMemory
 from ..operating.views import MemoryView, ProposalView
 from .desk import Visit
@@ -20,6 +22,7 @@ _AT_ONCE = 20
 
 async def queue(visit: Visit) -> Response:
     """A page of it, oldest first, with totals per kind."""
+    head = await told_upto(visit.memory)
     query, status = narrowed(visit, visit.query), status_of(visit.query)
     asked: dict[str, Any] = query if status is None else {**query, "status": status}
     beyond: dict[str, Any] = {name: visit.query[name] for name in ("cursor",) if name in visit.query}
@@ -31,6 +34,7 @@ async def queue(visit: Visit) -> Response:
         totals = (await visit.memory.proposals(**others, limit=1)).totals
     return visit.page(
         "queue.html",
+        head=head,
         proposals=page.proposals,
         memories=await memories_of(visit.memory, page.proposals),
         total=page.total,
@@ -48,6 +52,12 @@ async def queue(visit: Visit) -> Response:
         ages=AGES,
         at=visit.memory.engine.clock(),
     )
+
+
+async def told_upto(memory: AsyncMemory) -> int:
+    """The position that the queue is told up to, to be asked for before it is read: what comes behind is news."""
+    async with memory.engine.database.connection() as connection:
+        return (await read_progress(connection, ReviewQueue.name)).position
 
 
 async def memories_of(memory: AsyncMemory, proposals: Sequence[ProposalView]) -> Mapping[UUID, MemoryView]:

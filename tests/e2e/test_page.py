@@ -187,14 +187,27 @@ def test_what_is_stale_is_refused_with_its_reason(desk: Desk, seat: Seat):
     seat.complaints[:] = [one for one in seat.complaints if "409" not in one]
 
 
-def test_what_comes_meanwhile_is_told(desk: Desk, seat: Seat):
+def test_what_comes_meanwhile_is_told_and_what_is_done_here_is_not(desk: Desk, seat: Seat):
+    own = desk.edge()[2]
     page = seat.log_in(desk.token)
-    expect(page.get_by_text("Nothing waits for review.")).to_be_visible()
-    page.locator("#news[data-open=yes]").wait_for(state="attached")
-    desk.edge()
+    page.locator(f"#p-{own}").get_by_role("button", name="Reject").click()
+    expect(page.locator(f"#p-{own}")).to_contain_text("Rejected.")
+    desk.edge(2)
     expect(page.locator("#news")).to_contain_text("1 proposal new or changed.")
     page.get_by_role("link", name="Show them").click()
     expect(page.locator("[data-row]")).to_have_count(1)
+    expect(page.locator("#news")).to_be_empty()
+
+
+def test_what_cannot_be_decided_any_more_is_told_in_the_whole_page(desk: Desk, seat: Seat):
+    own = desk.edge()[2]
+    page = seat.log_in(desk.token)
+    page.evaluate("() => document.querySelectorAll('[name=csrf]').forEach(one => { one.value = 'old' })")
+    page.locator(f"#p-{own}").get_by_role("button", name="Accept").click()
+    expect(page.locator("h1")).to_have_text("The credential lacks a permission")
+    expect(page.locator("main")).to_have_count(1)
+    assert desk.proposal(own).status == "proposed"
+    seat.complaints[:] = [one for one in seat.complaints if "403" not in one]
 
 
 def test_a_memory_is_seen_as_it_was_by_moving_the_slider(desk: Desk, seat: Seat):

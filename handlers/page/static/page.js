@@ -66,7 +66,10 @@
 
   function tell() {
     const place = document.getElementById("news");
-    if (!place || !fresh.size) return;
+    if (!place || !fresh.size) {
+      if (place) place.replaceChildren();
+      return;
+    }
     const link = document.createElement("a");
     link.href = location.pathname + location.search;
     link.textContent = "Show them";
@@ -74,11 +77,13 @@
     said.className = "notice";
     said.append(`${fresh.size} ${fresh.size === 1 ? "proposal" : "proposals"} new or changed. `, link);
     place.replaceChildren(said);
-    place.dataset.count = fresh.size;
   }
 
   function news(event) {
     last = Number(event.lastEventId) || last;
+    const place = document.getElementById("news");
+    // What the page was made from holds it already.
+    if (!place || last <= Number(place.dataset.head)) return;
     const about = JSON.parse(event.data);
     const here = document.getElementById(`p-${about.stream}`);
     // What was decided here stands here already.
@@ -95,8 +100,7 @@
       return;
     }
     if (source) return;
-    source = new EventSource(place.dataset.live + (last ? `?from_position=${last + 1}` : ""));
-    source.addEventListener("open", () => { place.dataset.open = "yes"; });
+    source = new EventSource(`${place.dataset.live}?from_position=${Math.max(last, Number(place.dataset.head)) + 1}`);
     for (const name of place.dataset.names.split(" ")) source.addEventListener(name, news);
   }
 
@@ -116,6 +120,10 @@
       arrived();
       document.getElementById("main").focus({ preventScroll: true });
       return;
+    }
+    for (const one of rows()) {
+      // Decided here: told of before the answer came, perhaps.
+      if (one.dataset.status !== "proposed" && fresh.delete(one.id.slice(2))) tell();
     }
     const row = document.getElementById(marked);
     if (row && row.dataset.status !== "proposed") {
