@@ -25,7 +25,12 @@ async def dependency(world, memory, *, source=None):
 
 async def edge(world, newer, older, kind="supersedes"):
     """A proposal of an edge between two memories."""
-    said = e.EdgeStaged(
+    return await staged(world, edge_of(newer, older, kind))
+
+
+def edge_of(newer, older, kind="supersedes"):
+    """The same, before it is in the queue."""
+    return e.EdgeStaged(
         memory_id=newer,
         related_id=older,
         seen={newer: 1, older: 1},
@@ -35,7 +40,6 @@ async def edge(world, newer, older, kind="supersedes"):
         embedding_model="m/1",
         floor=0.92,
     )
-    return await staged(world, said)
 
 
 async def with_views(world, work):

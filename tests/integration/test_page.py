@@ -16,11 +16,12 @@ from lethelog.handlers.http.serving import Serving
 from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.page.desk import WhileLoggedIn
 from lethelog.handlers.page.sessions import MOST_EACH, Sessions
-from lethelog.streams.payloads import Actor
+from lethelog.handlers.reviewing.staging import stage
+from lethelog.streams.payloads import Actor, Envelope
 
 from .pages import ORIGIN, Browser, browsing, token_for
 from .passes import ToldJudge, pass_settings
-from .review_desk import edge, staged
+from .review_desk import edge, edge_of, staged
 
 
 @pytest.fixture
@@ -296,8 +297,12 @@ async def pair_of(world, number: int):
 
 
 async def test_filters_and_cursors_find_each_proposal_once(world, browser: Browser):
+    newer = await world.remember("All of it is kept in PostgreSQL.", memory_type="decision")
     for number in range(22):
-        await pair_of(world, number)
+        older = await world.remember(f"Number {number} is kept in Redis.", memory_type="decision")
+        envelope = Envelope(world.caller.actor, cause=uuid4(), correlation=uuid4())
+        await stage(world.engine.log, world.caller.tenant, edge_of(newer, older), envelope)
+    await world.catch_up()
     first = (await browser.get("/")).text
     assert first.count("data-row") == 20 and "20 of 22 shown" in first
     [following] = [html.unescape(part.partition('"')[0]) for part in first.split('rel="next" href="')[1:]]
