@@ -148,6 +148,8 @@ class Asking:
             # Before anything is read: what is erased from now on must not be written about.
             fence = await log.fence(tenant)
             events, claims = await self._follow(call, answer, result) if isinstance(answer, Answer) else ([], [])
+            # A charge alone keeps nobody from recording the answer of the same call, asked again after a failure.
+            what = "answer" if events else "charge"
             events += await self._charge(call, result)
             if not events:
                 return
@@ -158,7 +160,7 @@ class Asking:
                     events=events,
                     envelope=call.envelope,
                     claims=claims,
-                    command=CommandKey(uuid5(call.id, "answer").bytes, b""),
+                    command=CommandKey(uuid5(call.id, what).bytes, b""),
                     fence=fence,
                 )
             )

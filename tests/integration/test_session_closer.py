@@ -478,6 +478,26 @@ async def test_a_commitment_that_is_moved_by_hand_while_the_judge_is_asked_is_le
     assert await budget(world, judge) == (1, 1), "it is charged all the same"
 
 
+async def test_what_had_nothing_to_go_by_is_asked_again_where_the_look_is_and_charged_once(judging_world):
+    world = judging_world
+    memories = [await promise(world), await promise(world, "Book the hall")]
+    run = await over(world)
+    judge = ToldCloser()
+    judge.sure = lambda _item: setattr(judge, "down", True) or 0.95
+
+    async def resolved_and_reopened():
+        for memory in memories:
+            await resolve(world, memory)
+            await resolve(world, memory, "open")
+
+    await while_asked(world, judge, resolved_and_reopened())
+    assert await judged(world, run) == [] and len(judge.calls) == 2
+    judge.down, judge.sure = False, 0.95
+    assert await look(world, judge, await world.engine.log.now() + timedelta(minutes=1)) == 1
+    assert [await status(world, one) for one in memories] == ["resolved", "resolved"]
+    assert len(judge.calls) == 4 and await budget(world, judge) == (2, 2)
+
+
 async def test_a_session_that_is_taken_up_while_the_judge_is_asked_is_left_alone(judging_world):
     """1.15: the closer acts for the epoch it saw."""
     world = judging_world
