@@ -11,6 +11,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ...domain.errors import InvalidCredential, LethelogError, Unavailable
@@ -19,17 +20,17 @@ from .doors import OfBearers
 from .provenance import SessionRuns
 from .server import make_server
 
+PATH = "/mcp"
 BODY_LIMIT = 1_048_576
 """Bytes of one request."""
 _RETRY_SECONDS = "5"
 
 
 class McpEndpoint:
-    """An ASGI application to be mounted, such as ``router.routes.append(Route("/mcp", endpoint=endpoint))``.
+    """An ASGI application, to be mounted by its `route` or on its own. It serves while `running` is entered, once.
 
-    It serves while `running` is entered, once. Whose memory a request is about, and what it may do, says the
-    credential that this very request shows; a session belongs to the credential that opened it, and answers any
-    other one as if it were not there.
+    Whose memory a request is about, and what it may do, says the credential that this very request shows. A
+    session belongs to the credential that opened it, and is as if it were not there for any other one.
     """
 
     def __init__(
@@ -42,6 +43,11 @@ class McpEndpoint:
             security_settings=security,
             max_request_body_size=BODY_LIMIT,
         )
+
+    @property
+    def route(self) -> Route:
+        """Where it stands in an application of Starlette's kind."""
+        return Route(PATH, endpoint=self)
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:

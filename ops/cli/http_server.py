@@ -1,7 +1,8 @@
-"""serve: REST and the review page, on an address of one's own."""
+"""serve: REST, MCP and the review page, on an address of one's own."""
 
 import asyncio
 import contextlib
+import importlib.util
 import ipaddress
 import signal
 import socket
@@ -16,6 +17,8 @@ from .output import safe
 from .session import Json, Session
 
 if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
     from ...handlers.operating.workers import Role
 
 _PANEL = "Run"
@@ -56,7 +59,7 @@ def serve(
     ] = 200,
     json_only: Json = False,
 ) -> None:
-    """Serve REST, the review page and events over HTTP until SIGTERM or Ctrl-C.
+    """Serve REST, MCP, the review page and events over HTTP until SIGTERM or Ctrl-C.
 
     Callers show tokens (`lethelog token issue person:ada`). Requests under way are finished before it ends. Beyond
     this machine, give it a certificate, or put it behind a proxy that has one.
@@ -75,10 +78,10 @@ def serve(
             session.printer.document({"url": url, "roles": sorted(chosen)})
         else:
             session.printer.out.print(
-                safe(f"serving {url} (the review page; REST under /api/v1); stop with Ctrl-C")
+                safe(f"serving {url} (the review page; REST under /api/v1, MCP at /mcp); stop with Ctrl-C")
             )
 
-    listening = _listen(host, port)
+    listening = listen(host, port)
     with contextlib.closing(listening):
         asyncio.run(
             _serve(
@@ -101,7 +104,7 @@ def _check_installed() -> None:
         raise Misconfigured("the server is not installed; run: pip install 'lethelog[server]'") from None
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """The socket, bound before anything is opened, so that a port that is taken is told at once."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family)
@@ -110,9 +113,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
     except OSError as error:
         listening.close()
-        raise Misconfigured(
-            f"cannot listen on {host} port {port}: {error.strerror}; choose another --port"
-        ) from None
+        raise Misconfigured(f"cannot listen on {host} port {port}: {error.strerror}; choose another one") from None
     return listening
 
 
@@ -126,19 +127,35 @@ async def _serve(
     ready: Callable[[str], None],
 ) -> None:
     from ...handlers.http.application import create_app
-    from ...handlers.http.running import server_of
     from ...handlers.http.settings import HttpSettings
     from ..serving import serving
 
-    async with serving(session.settings, roles) as parts:
+    async with contextlib.AsyncExitStack() as stack:
+        parts = await stack.enter_async_context(serving(session.settings, roles))
         app = create_app(
             parts, HttpSettings(requests_per_second=rate, secure_cookies=tls is not None or not _local(listening))
         )
-        server = server_of(app, lambda: ready(_url(listening, tls=tls is not None)), tls=tls)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(number, server.handle_exit, number, None)
-        await server.serve(sockets=[listening])
+        if importlib.util.find_spec("mcp") is not None:
+            # Imported here: it takes a while to load, and is an extra of its own.
+            from ...handlers.mcp.http import McpEndpoint
+
+            endpoint = McpEndpoint(parts, sessions=session.settings.mcp_sessions)
+            app.router.routes.append(endpoint.route)
+            await stack.enter_async_context(endpoint.running())
+        await serve_until_stopped(app, listening, ready, tls=tls)
+
+
+async def serve_until_stopped(
+    app: "ASGIApp", listening: socket.socket, ready: Callable[[str], None], *, tls: tuple[str, str] | None = None
+) -> None:
+    """Serve an application until a signal, then finish what is under way. ``ready`` is told the address."""
+    from ...handlers.http.running import server_of
+
+    server = server_of(app, lambda: ready(_url(listening, tls=tls is not None)), tls=tls)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, server.handle_exit, number, None)
+    await server.serve(sockets=[listening])
 
 
 def _local(listening: socket.socket) -> bool:

@@ -1,13 +1,16 @@
-"""mcp: the memory for agents, over stdin and stdout."""
+"""mcp: the memory for agents, over stdin and stdout or HTTP."""
 
 import asyncio
+import contextlib
 import importlib.util
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...domain.errors import Misconfigured
+from ...domain.errors import InvalidInput, Misconfigured
+from .http_server import listen
 from .options import add
+from .output import safe
 from .session import Json, Session
 
 if TYPE_CHECKING:
@@ -25,12 +28,21 @@ def register(app: typer.Typer) -> None:
         mcp,
         "lethelog mcp",
         "lethelog --actor agent:claude mcp",
+        "lethelog mcp --http 127.0.0.1:8765",
         panel=_PANEL,
     )
 
 
 def mcp(
     context: typer.Context,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            "--http",
+            metavar="HOST:PORT",
+            help="Serve streamable HTTP at /mcp instead, as `lethelog serve` does; every request shows a token.",
+        ),
+    ] = None,
     json_only: Json = False,
 ) -> None:
     """Serve the memory to agents by the Model Context Protocol, on stdin and stdout.
@@ -44,10 +56,30 @@ def mcp(
     from . import mcp_serving, serving
 
     serving.log_to_stderr()
-    asyncio.run(mcp_serving.serve_stdio(_acting(session.settings)))
+    if http is None:
+        asyncio.run(mcp_serving.serve_stdio(_acting(session.settings)))
+        return
+
+    def ready(address: str) -> None:
+        if session.json_only:
+            session.printer.document({"url": f"{address}/mcp"})
+        else:
+            session.printer.out.print(safe(f"serving {address}/mcp; stop with Ctrl-C"))
+
+    with contextlib.closing(listen(*_address(http))) as listening:
+        asyncio.run(mcp_serving.serve_http(session.settings, listening, ready))
+    session.printer.note("stopped")
 
 
 def _acting(settings: "Settings") -> "Settings":
     if settings.credential() is not None or "actor" in settings.model_fields_set:
         return settings
     return settings.model_copy(update={"actor": ACTOR})
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdigit()) or int(port[:6]) > 65_535:
+        raise InvalidInput("http", "must be HOST:PORT, such as 127.0.0.1:8765 or [::1]:8765")
+    return host, int(port)

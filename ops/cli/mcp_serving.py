@@ -1,10 +1,11 @@
-"""Running the MCP door over stdin and stdout, for one client."""
+"""Running the MCP door: over stdin and stdout for one client, or over HTTP for many."""
 
 import asyncio
 import logging
 import os
 import signal
-from collections.abc import Collection
+import socket
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,20 @@ async def serve_stdio(settings: "Settings") -> None:
         os.kill(os.getpid(), told.result())
     told.cancel()
     await talking
+
+
+async def serve_http(settings: "Settings", listening: socket.socket, ready: Callable[[str], None]) -> None:
+    """Serve everybody who shows a token, until a signal. ``ready`` is told the address."""
+    from starlette.applications import Starlette
+
+    from ...handlers.mcp.http import McpEndpoint
+    from ..serving import serving
+    from .http_server import serve_until_stopped
+
+    async with serving(settings, _roles(settings)) as parts:
+        endpoint = McpEndpoint(parts, sessions=settings.mcp_sessions)
+        async with endpoint.running():
+            await serve_until_stopped(Starlette(routes=[endpoint.route]), listening, ready)
 
 
 async def _talk(doors: OpenedOnce, runs: SessionRuns | None) -> None:

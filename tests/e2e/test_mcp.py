@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Generator
@@ -11,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 
 from .conftest import Cli
 
@@ -138,6 +141,50 @@ def test_a_token_says_whose_memory_it_is_and_what_may_be_done(cli: Cli, tmp_path
         assert talk.call("search")["structuredContent"]["total"] == 1
         refused = talk.call("remember", content="x")["structuredContent"]
         assert (refused["code"], refused["permission"]) == ("access_denied", "memory:write")
+
+
+@pytest.mark.parametrize(
+    "command", [["mcp", "--http", "127.0.0.1:0"], ["serve", "--port", "0", "--roles", "views"]]
+)
+def test_it_is_served_over_http_to_whoever_shows_a_token(cli: Cli, command: list[str], tmp_path: Path):
+    file = tmp_path / "token"
+    assert cli("token", "issue", "agent:planner", "--allow", "memory:read", "--out", str(file)).status == 0
+    cli.remember("Deploys go to Hetzner")
+    process = cli.spawn(*command)
+    try:
+        assert process.stdout is not None
+        said = process.stdout.readline().decode()
+        found = re.search(r"serving (http://[^ ;]+?)(?:/mcp)?[ ;]", said)
+        assert found is not None, (said, process.stderr.read() if process.poll() is not None else "")
+        url = f"{found[1]}/mcp"
+
+        async def talk() -> None:
+            async with httpx2.AsyncClient(timeout=60) as http:
+                assert (await http.post(url, json={})).status_code == 401
+                http.headers["Authorization"] = f"Bearer {file.read_text().strip()}"
+                async with Client(streamable_http_client(url, http_client=http), mode="legacy") as client:
+                    found = await client.call_tool("search", {"query": "where do deploys go?"})
+                    assert found.structured_content["hits"][0]["content"] == "Deploys go to Hetzner"
+                    stands = await client.call_tool("status")
+                    assert stands.structured_content["permissions"] == ["memory:read"]
+                    # A stream is open while the server is told to end, and does not hold it up.
+                    process.send_signal(signal.SIGTERM)
+                    await asyncio.to_thread(process.wait, 60)
+
+        asyncio.run(talk())
+    finally:
+        process.kill()
+        _, err = process.communicate()
+    assert process.returncode == 0, err
+    assert b"Traceback" not in err and b"Hetzner" not in err
+
+
+@pytest.mark.parametrize(
+    "address", ["8765", ":8765", "localhost:", "localhost:http", "127.0.0.1:99999", "127.0.0.1:٣"]
+)
+def test_an_address_that_is_none_is_named_before_anything_starts(cli: Cli, address: str):
+    refused = cli("mcp", "--http", address, "--json")
+    assert (refused.status, refused.error["option"]) == (2, "--http")
 
 
 def test_without_the_sdk_the_command_names_the_extra(cli: Cli, monkeypatch: pytest.MonkeyPatch):

@@ -21,7 +21,6 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, Implementation
 from starlette.applications import Starlette
-from starlette.routing import Route
 
 from .passes import ToldJudge, pass_settings
 
@@ -84,7 +83,7 @@ async def serving(world, credentials: Any = None, **options: Any) -> AsyncGenera
     endpoint = McpEndpoint(
         Serving(world.engine, credentials or Credentials(world.engine), pass_settings(ToldJudge())), **options
     )
-    app = Starlette(routes=[Route("/mcp", endpoint=endpoint)], lifespan=lambda _: endpoint.running())
+    app = Starlette(routes=[endpoint.route], lifespan=lambda _: endpoint.running())
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=1))
     running = asyncio.create_task(server.serve(sockets=[listening]))
