@@ -79,8 +79,12 @@ class OfBearers:
         assert request is not None
         user: Any = request.user
         text: str = user.access_token.token
-        memory = self._kept.pop(text, None) or self._serving.memory(text)
-        self._kept[text] = memory
+        if text not in self._kept:
+            # Whatever anybody wrote before this moment is in the first read.
+            written = await self._serving.engine.log.head()
+            memory = self._kept.setdefault(text, self._serving.memory(text))
+            memory.position = max(memory.position, written)
+        self._kept.move_to_end(text)
         if len(self._kept) > MEMORIES_KEPT:
             self._kept.popitem(last=False)
-        return memory
+        return self._kept[text]

@@ -1,13 +1,13 @@
 """`lethelog mcp` as a client starts it: a process of its own, spoken to over its stdin and stdout."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
 import signal
 import subprocess
 from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ class ByHand:
         return self.ask("tools/call", name=tool, arguments=arguments)
 
 
-@contextmanager
+@contextlib.contextmanager
 def by_hand(cli: Cli, *, options: list[str] | None = None, **environment: str) -> Generator[ByHand]:
     """A server that has been greeted; killed if it still runs at the end."""
     command = cli.command("mcp")
@@ -167,9 +167,17 @@ def test_it_is_served_over_http_to_whoever_shows_a_token(cli: Cli, command: list
                     assert found.structured_content["hits"][0]["content"] == "Deploys go to Hetzner"
                     stands = await client.call_tool("status")
                     assert stands.structured_content["permissions"] == ["memory:read"]
-                    # A stream is open while the server is told to end, and does not hold it up.
+                # A stream that is open while the server is told to end does not hold it up.
+                both = {"Accept": "application/json, text/event-stream"}
+                hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+                opened = await http.post(url, json=hello, headers=both)
+                session = {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+                async with http.stream("GET", url, headers={"Accept": "text/event-stream", **session}) as stream:
+                    assert stream.status_code == 200
                     process.send_signal(signal.SIGTERM)
-                    await asyncio.to_thread(process.wait, 60)
+                    with contextlib.suppress(httpx2.HTTPError):
+                        await stream.aread()
+                await asyncio.to_thread(process.wait, 60)
 
         asyncio.run(talk())
     finally:
