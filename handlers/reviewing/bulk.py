@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from ...domain.errors import Conflict, InvalidInput, LethelogError, NotFound
+from ...domain.errors import Conflict, InvalidInput, LethelogError, NotFound, WrongKind
 from ...domain.fields import CommandKey as KeyText
 from ...domain.fields import Id, Reason, parse
 from ...projections.generations import tenant_read_models
@@ -20,7 +20,7 @@ from ..access.caller import Caller
 from ..engine import Engine
 from ..operating.views import BulkDecided, BulkItem, BulkPreview
 from ..sessions.provenance import written_in
-from .deciding import Decide, Deciding
+from .deciding import Decide, Deciding, Done
 from .queue import ProposalFilter, Queue, condition
 
 MOST_EACH = 10_000
@@ -111,50 +111,27 @@ class Bulk:
         for number, one in enumerate(ids, 1):
             items.append(await self._one(caller, command, one))
             report(number, len(ids))
-        return _answer(items, max((item.position for item in items), default=0))
+        position = max((item.position for item in items), default=0)
+        await self._deciding.settle(position)
+        return _answer(items, position)
 
     async def _one(self, caller: Caller, command: DecideMany, proposal_id: UUID) -> BulkItem:
         key = None
         if command.key is not None:
             key = f"{hashlib.sha256(command.key.encode()).hexdigest()}:{proposal_id}"
-        arguments = {
-            "proposal_id": proposal_id,
-            "comment": command.comment,
-            "key": key,
-            "session_run_id": command.session_run_id,
-        }
-        decide = self._deciding.accept if command.verdict == "accept" else self._deciding.reject
+        decision = _decision(command, proposal_id, key)
         try:
-            decided = await decide(caller, arguments)
-        except (Conflict, NotFound) as why:
+            done = await self._deciding.decide_one(caller, decision, accept=command.verdict == "accept")
+        except (Conflict, NotFound, WrongKind) as why:
             return _refused(proposal_id, why)
-        return BulkItem(
-            proposal_id=proposal_id,
-            status=decided.proposal.status,
-            changed=decided.changed,
-            withdrawn=decided.withdrawn,
-            position=decided.position,
-        )
+        return _decided(command, proposal_id, done)
 
     async def _together(self, caller: Caller, command: DecideMany, ids: Sequence[UUID]) -> BulkDecided:
-        run = command.session_run_id
-        decisions = [Decide(proposal_id=one, comment=command.comment, session_run_id=run) for one in ids]
-        accept = command.verdict == "accept"
+        decisions = [_decision(command, one) for one in ids]
         done = await self._deciding.decide_together(
-            caller, decisions, accept=accept, command=command, key=command.key
+            caller, decisions, accept=command.verdict == "accept", command=command, key=command.key
         )
-        status = "applied" if accept else "rejected"
-        items = [
-            BulkItem(
-                proposal_id=one,
-                status=status,
-                changed=done.changed.get(one, ()),
-                withdrawn=done.withdrawn.get(one, ()),
-                position=done.position,
-            )
-            for one in ids
-        ]
-        return _answer(items, done.position)
+        return _answer([_decided(command, one, done) for one in ids], done.position)
 
     async def _ids(self, tenant: UUID, command: DecideMany) -> list[UUID]:
         if command.proposal_ids:
@@ -177,6 +154,22 @@ class Bulk:
                 expected=command.expected,
             )
         return ids
+
+
+def _decision(command: DecideMany, proposal_id: UUID, key: str | None = None) -> Decide:
+    return Decide(
+        proposal_id=proposal_id, comment=command.comment, key=key, session_run_id=command.session_run_id
+    )
+
+
+def _decided(command: DecideMany, proposal_id: UUID, done: Done) -> BulkItem:
+    return BulkItem(
+        proposal_id=proposal_id,
+        status="applied" if command.verdict == "accept" else "rejected",
+        changed=done.changed.get(proposal_id, ()),
+        withdrawn=done.withdrawn.get(proposal_id, ()),
+        position=done.position,
+    )
 
 
 def _refused(proposal_id: UUID, why: LethelogError) -> BulkItem:

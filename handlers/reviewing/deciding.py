@@ -72,6 +72,14 @@ class Deciding:
             raise InvalidInput("holds", "goes with accepting a contradiction")
         return await self._decide(caller, command, accept=False)
 
+    async def decide_one(self, caller: Caller, command: Decide, *, accept: bool) -> "Done":
+        """Decide one as `accept` and `reject` do, without waiting for the read models: for whoever decides many
+        and calls `settle` at the end."""
+        caller.require("memory:review")
+        verb = "accept" if accept else "reject"
+        key = await command_key(self._engine.vault, caller.tenant, command, command.key, verb)
+        return await self._append(caller, [command], accept=accept, key=key, keyed=command.key is not None)
+
     async def decide_together(
         self, caller: Caller, decisions: Sequence[Decide], *, accept: bool, command: Input, key: str | None
     ) -> "Done":
@@ -84,12 +92,16 @@ class Deciding:
         hashed = await command_key(self._engine.vault, caller.tenant, command, key, "together")
         return await self._append(caller, decisions, accept=accept, key=hashed, keyed=key is not None)
 
+    async def settle(self, position: int) -> None:
+        """Wait for a moment until the read models have a decision, so that whoever looks next sees it."""
+        with contextlib.suppress(NotCaughtUp):
+            for name in ("review_queue", "live_memory"):
+                await wait_for(self._engine.doors, name, position, seconds=SETTLE_SECONDS)
+
     async def _decide(self, caller: Caller, command: Decide, *, accept: bool) -> Decided:
-        caller.require("memory:review")
-        verb = "accept" if accept else "reject"
-        key = await command_key(self._engine.vault, caller.tenant, command, command.key, verb)
-        done = await self._append(caller, [command], accept=accept, key=key, keyed=command.key is not None)
-        return await self._answer(caller, command.proposal_id, done)
+        return await self._answer(
+            caller, command.proposal_id, await self.decide_one(caller, command, accept=accept)
+        )
 
     async def _append(
         self, caller: Caller, decisions: Sequence[Decide], *, accept: bool, key: CommandKey, keyed: bool
@@ -195,13 +207,8 @@ class Deciding:
         return await load_open(self._engine.log, tenant, ids)
 
     async def _answer(self, caller: Caller, proposal_id: UUID, done: "Done") -> Decided:
-        """What was decided, told from the log: a read model that is behind must not make it look undone.
-
-        The views are waited for all the same, for a moment, so that whoever looks next sees it.
-        """
-        with contextlib.suppress(NotCaughtUp):
-            for name in ("review_queue", "live_memory"):
-                await wait_for(self._engine.doors, name, done.position, seconds=SETTLE_SECONDS)
+        """What was decided, told from the log: a read model that is behind must not make it look undone."""
+        await self.settle(done.position)
         recorded = await self._engine.log.read_stream(caller.tenant, proposal_id)
         decided = await proposal_from_log(self._engine, recorded)
         return Decided(

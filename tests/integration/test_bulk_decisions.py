@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 from lethelog.domain import events as e
 from lethelog.domain.errors import Conflict, InvalidInput, NotFound
+from lethelog.handlers.reviewing import deciding
 from lethelog.handlers.reviewing.staging import stage
 from lethelog.projections.generations import tenant_read_models
 from lethelog.streams.log import NewEvent, Unit
@@ -150,3 +151,26 @@ async def test_a_page_holds_25_of_30_with_the_total_and_a_cursor_and_dismissed_o
     for limit in (0, 101):
         with pytest.raises(InvalidInput):
             await world.reviewing.list(world.caller, {"limit": limit})
+
+
+async def test_an_id_of_another_kind_is_refused_on_its_own(world):
+    memories = [await world.remember(f"Deploys go to place {n}") for n in range(2)]
+    first, last = [await dependency(world, one) for one in memories]
+    command = {"verdict": "reject", "proposal_ids": [first, memories[0], last]}
+    done = await with_views(world, world.reviewing.decide_many(world.caller, command))
+    assert [item.status for item in done.items] == ["rejected", "refused", "rejected"]
+    assert done.items[1].reason == "wrong_kind" and "is the id of a memory" in (done.items[1].says or "")
+
+
+async def test_rejecting_many_waits_for_the_read_models_once_and_not_for_each(world, monkeypatch):
+    """Ten thousand of them would otherwise take as many round trips of the views."""
+    proposals = [await dependency(world, await world.remember(f"Deploys go to place {n}")) for n in range(4)]
+    waited = []
+
+    async def noted(_database, name, position, **_more):
+        waited.append((name, position))
+
+    monkeypatch.setattr(deciding, "wait_for", noted)
+    done = await world.reviewing.decide_many(world.caller, {"verdict": "reject", "proposal_ids": proposals})
+    assert done.counts == {"rejected": 4}
+    assert waited == [("review_queue", done.position), ("live_memory", done.position)]
