@@ -19,6 +19,7 @@ from .fields import (
     MemoryType,
     Metadata,
     Name,
+    Owner,
     Producer,
     Reason,
     Recurrence,
@@ -51,7 +52,7 @@ class _Described(Input):
     valid_to: Instant | None = None
     expires_at: Instant | None = None
     derived_from: tuple[Id, ...] = Field(default=(), max_length=64)
-    owner: Name | None = None
+    owner: Owner | None = None
     """Of a commitment: who is to keep it."""
     due_at: Instant | None = None
     next_surfacing_at: Instant | None = None
@@ -204,7 +205,7 @@ class Resolve(Input):
 
     memory_id: Id
     status: CommitmentStatus = "resolved"
-    owner: Name | None = None
+    owner: Owner | None = None
     due_at: Instant | None = None
     next_surfacing_at: Instant | None = None
     recurrence: Recurrence | None = None

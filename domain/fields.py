@@ -39,6 +39,7 @@ IMPORT_CONTENT_LIMIT = 262_144
 METADATA_DEPTH = 32
 TRUST_ORDER: tuple[Trust, ...] = ("imported", "agent", "user", "host")
 """From the least trusted to the most."""
+_SCOPE = r"^[a-z0-9][a-z0-9-]*\z"
 _DAY = "[+-]?[0-9]{0,2}(?:MO|TU|WE|TH|FR|SA|SU)"
 _RECURRENCE = re.compile(
     "FREQ=(?:DAILY|WEEKLY|MONTHLY|YEARLY)(?:;(?:(?:INTERVAL|COUNT)=[0-9]{1,4}|UNTIL=[0-9]{8}(?:T[0-9]{6}Z)?"
@@ -125,6 +126,10 @@ def _id(value: Any) -> UUID:
     raise ValueError("is not an id; ids look like 0190a3b4-…, as every answer of Lethelog gives them")
 
 
+def _person(name: str) -> str:
+    return name.removeprefix("person:").strip() or name
+
+
 def _recurrence(rule: str) -> str:
     if _RECURRENCE.fullmatch(rule) is None:
         raise ValueError("is no recurrence rule of RFC 5545; write one like FREQ=WEEKLY;BYDAY=MO")
@@ -184,11 +189,11 @@ Content = Annotated[
 ImportContent = Annotated[
     str, StringConstraints(strict=True, min_length=1, max_length=IMPORT_CONTENT_LIMIT), BeforeValidator(_trimmed)
 ]
-Scope = Annotated[
-    str, StringConstraints(strict=True, min_length=1, max_length=64, pattern=r"^[a-z0-9][a-z0-9-]*\z")
-]
+Scope = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=64, pattern=_SCOPE)]
 Name = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=256), BeforeValidator(_trimmed)]
 """An outside name: project, user_id, agent_id, … It becomes an opaque id before any event is made."""
+Owner = Annotated[Name, AfterValidator(_person)]
+"""Somebody who is to do something, by name; ``person:ada``, as answers name actors, is the same as ``ada``."""
 Tag = Annotated[str, StringConstraints(strict=True, min_length=1, max_length=64), BeforeValidator(_trimmed)]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=32)]
 Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
@@ -217,13 +222,17 @@ def parse(model: type[M], data: Mapping[str, Any]) -> M:
 
 
 def _invalid(report: ValidationError) -> InvalidInput:
-    first = report.errors(include_url=False, include_context=False, include_input=False)[0]
+    first = report.errors(include_url=False, include_input=False)[0]
     path = ".".join(str(part)[:64] for part in first["loc"]) or "input"
     if first["type"] == "extra_forbidden":
         return InvalidInput(path, "unknown field", "Check the spelling; unknown fields are never ignored")
     if first["type"] == "missing":
         return InvalidInput(path, "is required")
     text = first["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
+    if first["type"] == "tuple_type":
+        text = "should be a list"
+    elif first.get("ctx", {}).get("pattern") == _SCOPE:
+        text = "should be of a-z, 0-9 and -, and begin with a letter or a digit"
     return InvalidInput(path, text)
 
 

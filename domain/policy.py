@@ -1,6 +1,6 @@
 """A tenant's forgetting policy and the settings of a pass (behaviour.md 1.16, 4.3, 4.4; settlements 7, 12, 13)."""
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -83,7 +83,11 @@ class ForgettingPolicy(BaseModel):
 
     def stale_before(self, now: datetime) -> datetime:
         """What is fresh before this instant, strictly, is stale (behaviour.md 1.12; A21)."""
-        return now - timedelta(days=self.stale_window_days)
+        try:
+            return now - timedelta(days=self.stale_window_days)
+        except OverflowError:
+            # Asked of the first days of the calendar, when nothing was on record.
+            return datetime.min.replace(tzinfo=UTC)
 
     def unanswered(self) -> dict[Answer, tuple[str, ...]]:
         """The fields that are still to be stated, by the answer they belong to."""

@@ -111,9 +111,9 @@ def chosen_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def decide_change(state: Webhook, names: tuple[str, ...] | None, url: str | None) -> list[e.Event]:
-    """Other events or another URL; nothing where neither is given."""
+    """Other events, another URL, or both."""
     _refuse_removed(state)
-    return [] if names is None and url is None else [e.WebhookChanged(names=names, url=url)]
+    return [e.WebhookChanged(names=names, url=url)]
 
 
 def decide_rotate(state: Webhook, now: datetime, *, secret: str, overlap: timedelta) -> list[e.Event]:

@@ -222,7 +222,8 @@ def _in_words(event: e.Event | None, refs: Set[str]) -> str:
         case e.PassStarted():
             return f"it started with the judge {event.judge}, floor {event.floor:g}"
         case e.PassCandidatesSelected():
-            return f"it selected {len(event.items)} questions; this is {', '.join(sorted(refs))}"
+            questions = "1 question" if len(event.items) == 1 else f"{len(event.items)} questions"
+            return f"it selected {questions}; this is {', '.join(sorted(refs))}"
         case e.VerdictRecorded():
             return f"the judge said {event.action} with probability {event.probability:.3f}"
         case e.SessionOpened():

@@ -10,7 +10,18 @@ from ..projections.rows import MemoryRow
 from .engine import Engine
 from .operating.views import LinkView, MemoryView
 
-NAMED = ("project", "project_before", "user", "agent", "run", "session", "subject", "approver")
+NAMED = (
+    "project",
+    "project_before",
+    "user",
+    "agent",
+    "run",
+    "session",
+    "subject",
+    "approver",
+    "owner",
+    "reviewer",
+)
 """Fields of events that hold an opaque id in the place of an outside name."""
 
 

@@ -1,9 +1,10 @@
 """Outside names and their opaque ids (design.md 3: identifiers are personal too).
 
 A name is found by a keyed digest and stored sealed; only its id enters events, messages and keys. Destroying
-a row makes the id meaningless for ever.
+a row makes the id meaningless for ever. How Unicode composes a letter makes no other name: names are kept in NFC.
 """
 
+import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Literal
 from uuid import UUID, uuid4
@@ -37,11 +38,13 @@ class Directory:
         if key in self._ids:
             return self._ids[key]
         turn = self._vault.recollection.turn()
-        digest = await self._digest(tenant, kind, name)
+        # What was written before names were kept in NFC is found as it was written.
+        as_given, composed = [await self._digest(tenant, kind, one) for one in (name, _composed(name))]
         rows = await self._doors.rows(
             tenant,
-            "select id from lethelog.directory where tenant = %s and kind = %s and digest = %s",
-            (tenant, _space(kind), digest),
+            "select id from lethelog.directory where tenant = %s and kind = %s and digest = any(%s) "
+            "order by digest = %s desc",
+            (tenant, _space(kind), [as_given, composed], as_given),
         )
         for (one,) in rows:
             self._remember(key, one, turn)
@@ -53,6 +56,7 @@ class Directory:
         known = await self.find(tenant, kind, name)
         if known is not None:
             return known
+        name = _composed(name)
         fresh = uuid4()
         turn = self._vault.recollection.turn()
         sealing_key = await self._vault.purpose_key(tenant, "directory-name")
@@ -133,7 +137,12 @@ class Directory:
         if len(self._ids) >= CACHE_LIMIT:
             self._forget()
         self._ids[key] = one
-        self._names[(key[0], one)] = key[2]
+        if key[2] == _composed(key[2]):
+            self._names[(key[0], one)] = key[2]
+
+
+def _composed(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
 
 
 def _space(kind: NameKind) -> str:

@@ -8,7 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from ...domain.commitment import DUE, Commitment
-from ...domain.fields import CommitmentStatus, Id, Input, Name, Position, parse
+from ...domain.fields import CommitmentStatus, Id, Input, Owner, Position, parse
 from ...domain.memory import Memory
 from ...projections.commitments import DUE as IS_DUE
 from ...projections.commitments import PRESENT, CommitmentStates
@@ -29,7 +29,7 @@ class CommitmentQuery(Input):
     """Which commitments to list; ``limit`` 1 to 100."""
 
     status: CommitmentStatus | None = None
-    owner: Name | None = None
+    owner: Owner | None = None
     overdue: bool = False
     """Only what is still to be done, on a live memory, and was due before now (strictly)."""
     memory_id: Id | None = None

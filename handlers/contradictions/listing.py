@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ...domain.fields import Id, Input, Name, Position, parse
+from ...domain.fields import Id, Input, Owner, Position, parse
 from ...projections.generations import tenant_read_models
 from ...projections.progress import wait_for
 from ..access.caller import Caller
@@ -20,7 +20,7 @@ class ContradictionQuery(Input):
     """Which contradictions; those of erased memories are not among them."""
 
     status: Literal["open", "resolved"] | None = None
-    owner: Name | None = None
+    owner: Owner | None = None
     """Who has to decide, as policies name people: ``person:ada``."""
     overdue: bool = Field(default=False, strict=True)
     """Only those that are still open and were due before now."""
@@ -79,8 +79,7 @@ class ContradictionListing:
             parts.append("(c.memory_id = %(memory)s or c.related_id = %(memory)s)")
         if query.owner is not None:
             # Whoever was never named owns nothing.
-            name = query.owner.removeprefix("person:")
-            values["owner"] = await self._engine.directory.find(tenant, "actor", name)
+            values["owner"] = await self._engine.directory.find(tenant, "actor", query.owner)
             parts.append("c.owner = %(owner)s")
         return " and ".join(parts), values
 

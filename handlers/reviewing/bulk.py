@@ -149,7 +149,8 @@ class Bulk:
             raise InvalidInput("expected", f"more than {MOST_EACH} are found; at most so many are decided at once")
         if len(ids) != command.expected:
             raise Conflict(
-                f"{len(ids)} proposals are found now, not {command.expected}; look at them again",
+                f"{len(ids)} {'proposal is' if len(ids) == 1 else 'proposals are'} found now, "
+                f"not {command.expected}; look at them again",
                 found=len(ids),
                 expected=command.expected,
             )
@@ -157,9 +158,7 @@ class Bulk:
 
 
 def _decision(command: DecideMany, proposal_id: UUID, key: str | None = None) -> Decide:
-    return Decide(
-        proposal_id=proposal_id, comment=command.comment, key=key, session_run_id=command.session_run_id
-    )
+    return Decide(proposal_id=proposal_id, comment=command.comment, key=key, session_run_id=command.session_run_id)
 
 
 def _decided(command: DecideMany, proposal_id: UUID, done: Done) -> BulkItem:

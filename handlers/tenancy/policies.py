@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from ...domain.errors import InvalidInput
-from ...domain.fields import Input, Name, parse
+from ...domain.fields import Input, Owner, parse
 from ...domain.growth import NOTHING_FORGETS, Growth, project
 from ...domain.policy import OWNERS, ForgettingPolicy
 from ...domain.tenant import Tenant
@@ -20,8 +20,8 @@ MEASURED_DAYS = 30
 
 
 class _Owners(Input):
-    owner: Name | None = None
-    contradiction_owner: Name | None = None
+    owner: Owner | None = None
+    contradiction_owner: Owner | None = None
 
 
 class Policies:
@@ -105,7 +105,7 @@ class Policies:
 
 def named_owners(changes: Mapping[str, Any]) -> dict[str, str | None]:
     """The people that changes of a policy name, by field. Raises `InvalidInput`."""
-    return parse(_Owners, {field: _name(changes[field]) for field in OWNERS if field in changes}).model_dump(
+    return parse(_Owners, {field: changes[field] for field in OWNERS if field in changes}).model_dump(
         exclude_unset=True
     )
 
@@ -118,10 +118,6 @@ def with_owners_hidden(changes: Mapping[str, Any]) -> dict[str, Any]:
     if changes.get("rehearsed_on") is not None:
         raise InvalidInput("rehearsed_on", "comes from the last rehearsal", "Run: lethelog erase rehearse")
     return {**changes, **{field: name and UUID(int=0) for field, name in named_owners(changes).items()}}
-
-
-def _name(owner: Any) -> Any:
-    return owner.removeprefix("person:") if isinstance(owner, str) else owner
 
 
 def _growth(policy: ForgettingPolicy, pace: float | None, size: float | None) -> Growth | None:

@@ -92,7 +92,10 @@ class Undoing:
         self._undoers = undoers(engine, memories)
 
     async def preview(self, caller: Caller, arguments: Mapping[str, Any]) -> UndoPreview:
-        """What an undo would take back, and what it would not and why. Appends nothing."""
+        """What an undo would take back, and what it would not and why. Appends nothing.
+
+        Raises `NotFound` or `WrongKind` for an id that is none of what was asked for.
+        """
         caller.require("memory:review")
         query = parse(PreviewUndo, arguments)
         asked = query.model_dump(exclude={"cursor", "limit"}, exclude_none=True)
@@ -104,6 +107,8 @@ class Undoing:
         decisions, total = await select_decisions(
             self._engine, caller.tenant, selection, limit=query.limit + 1, below=below
         )
+        if not total:
+            await self._refuse_unknown(caller.tenant, query)
         items: list[UndoItem] = []
         for decision in decisions[: query.limit]:
             again = _again(selection, decision)
@@ -125,15 +130,25 @@ class Undoing:
     async def undo(self, caller: Caller, arguments: Mapping[str, Any], report: Report = silent) -> UndoView:
         """Take effects back; item by item refused where later history stands on them.
 
-        With a ``key``, a repeat goes on where an interrupted one stopped and gives the same answer.
+        With a ``key``, a repeat goes on where an interrupted one stopped and gives the same answer. Raises
+        `NotFound` or `WrongKind` for an id that is none of what was asked for, and `Conflict` where there is
+        nothing to take back; then nothing is on record.
         """
         caller.require("memory:review")
         command = parse(RequestUndo, arguments)
+        by = _Performer(caller, await written_in(self._engine.log, caller.tenant, command.session_run_id))
+        key = await command_key(self._engine.vault, caller.tenant, command, command.key)
+        if command.key is not None:
+            earlier = await self._engine.log.find_command(caller.tenant, key)
+            if earlier is not None:
+                return await self._carry_on(by, _repeated(earlier), report)
         selection = await self._selection(caller.tenant, command)
         _, total = await select_decisions(self._engine, caller.tenant, selection, limit=1)
+        if not total:
+            await self._refuse_unknown(caller.tenant, command)
+            raise Conflict("there is nothing to take back: nothing was done, or all of it is taken back already")
         if total > MOST:
             raise InvalidInput("since", f"finds {total} effects; at most {MOST} are undone at once", "Narrow it")
-        by = _Performer(caller, await written_in(self._engine.log, caller.tenant, command.session_run_id))
         undo_id = new_id()
         settings = await self._engine.tenants.get(caller.tenant)
         outcome = await self._engine.log.append(
@@ -142,15 +157,14 @@ class Undoing:
                 subject=undo_id,
                 events=[NewEvent(undo_id, 1, selection.said)],
                 envelope=by.envelope(undo_id, settings.policy_version),
-                command=await command_key(self._engine.vault, caller.tenant, command, command.key),
+                command=key,
             )
         )
-        if isinstance(outcome, KeyTaken):
-            raise KeyReused("this command key was used for another command; use a new key for a new command")
-        if not isinstance(outcome, Appended | Repeated):
+        if isinstance(outcome, Repeated | KeyTaken):
+            return await self._carry_on(by, _repeated(outcome), report)
+        if not isinstance(outcome, Appended):
             raise Conflict("the undo could not be put on record; try again")
-        found = outcome.subject if isinstance(outcome, Repeated) else undo_id
-        return await self._carry_on(by, found, report)
+        return await self._carry_on(by, undo_id, report)
 
     async def resume(self, caller: Caller, arguments: Mapping[str, Any], report: Report = silent) -> UndoView:
         """Carry an undo on that was interrupted; nothing more happens where it is complete."""
@@ -169,7 +183,7 @@ class Undoing:
         state = await self._load(tenant, undo_id)
         selection = Selection(state.requested, state.id)
         items: list[UndoItem] = []
-        settled = {*state.undone, *(one.effect for one in state.refused)}
+        settled = _settled(state)
         below: int | None = None
         while not state.complete:
             await wait_for(self._engine.doors, "effects", await self._engine.log.head())
@@ -177,21 +191,26 @@ class Undoing:
                 self._engine, tenant, selection, limit=DECISIONS_AT_A_TIME, below=below
             )
             open_ones = [one for one in decisions if not settled.issuperset(effect.id for effect in one)]
-            done, refused = await self._undo_all(by, state, open_ones, items)
-            below = decisions[-1][0].position if decisions else below
-            settled |= {*done, *(one.effect for one in refused)}
+            done, refused, told = await self._undo_all(by, state, open_ones)
             last = len(decisions) < DECISIONS_AT_A_TIME
-            if done or refused or last:
-                await self._record(by, state, UndoPerformed(undone=done, refused=refused, complete=last))
-                state = await self._load(tenant, undo_id)
+            recorded = not (done or refused or last) or await self._record(
+                by, state, UndoPerformed(undone=done, refused=refused, complete=last)
+            )
+            # Where somebody else carries it on as well, this page is looked at again in the light of that.
+            if recorded:
+                items += told
+                below = decisions[-1][0].position if decisions else below
+            state = await self._load(tenant, undo_id)
+            settled = _settled(state)
             report(len(settled), max(total, len(settled)))
         return await self._view(tenant, undo_id, items)
 
     async def _undo_all(
-        self, by: _Performer, state: Undo, decisions: Sequence[list[Effect]], items: list[UndoItem]
-    ) -> tuple[tuple[UUID, ...], tuple[RefusedUndo, ...]]:
+        self, by: _Performer, state: Undo, decisions: Sequence[list[Effect]]
+    ) -> tuple[tuple[UUID, ...], tuple[RefusedUndo, ...], list[UndoItem]]:
         done: list[UUID] = []
         refused: list[RefusedUndo] = []
+        items: list[UndoItem] = []
         for decision in decisions:
             again = _again(Selection(state.requested), decision)
             try:
@@ -202,7 +221,7 @@ class Undoing:
             else:
                 done += [one.id for one in decision]
                 items += [_item(one, again=again) for one in decision]
-        return tuple(done), tuple(refused)
+        return tuple(done), tuple(refused), items
 
     async def _undo_one(self, by: _Performer, state: Undo, decision: Sequence[Effect], *, again: bool) -> None:
         """Take back what one decision did, in one unit. Raises `Conflict`."""
@@ -244,7 +263,8 @@ class Undoing:
             changes.claims += part.claims
         return changes
 
-    async def _record(self, by: _Performer, state: Undo, event: UndoPerformed) -> None:
+    async def _record(self, by: _Performer, state: Undo, event: UndoPerformed) -> bool:
+        """Put on record how far it got; False where somebody else was quicker."""
         outcome = await self._engine.log.append(
             Unit(
                 tenant=by.caller.tenant,
@@ -254,8 +274,9 @@ class Undoing:
             )
         )
         if not isinstance(outcome, Appended):
-            raise Conflict("somebody else carries this undo on; look at it again", undo_id=state.id)
+            return False
         await note_written(self._engine.log, by.caller, by.run, new_id())
+        return True
 
     async def _selection(self, tenant: UUID, said: UndoSelector) -> Selection:
         head = await self._engine.log.head()
@@ -267,14 +288,26 @@ class Undoing:
             wanted = name if kind in NAMED and name else said.reviewer
             reviewer = await self._engine.directory.find(tenant, "actor", wanted)
             if reviewer is None:
-                raise NotFound("nobody of this name ever decided anything here")
+                raise NotFound("reviewer: nobody of this name ever decided anything here", field="reviewer")
         return Selection(requested(said, reviewer, head))
+
+    async def _refuse_unknown(self, tenant: UUID, said: UndoSelector) -> None:
+        """Raise for an id under which nothing was found, unless it is of what it was given as."""
+        for field, kinds in _KINDS.items():
+            one: UUID | None = getattr(said, field)
+            if one is None:
+                continue
+            kind = (await self._engine.log.stream_names(tenant, [one])).get(one, "").partition(".")[0]
+            if not kind:
+                raise NotFound(f"{field}: no {_WORDS[field]} {one}", field=field, id=one)
+            if kind not in kinds:
+                raise WrongKind.of(one, kind, _WORDS[field], field=field)
 
     async def _load(self, tenant: UUID, undo_id: UUID) -> Undo:
         recorded = await self._engine.log.read_stream(tenant, undo_id)
         kind = recorded[0].name.partition(".")[0] if recorded else ""
         if kind and kind != "undo":
-            raise WrongKind(f"{undo_id} is the id of a {kind}, not of an undo", id=undo_id, kind=kind)
+            raise WrongKind.of(undo_id, kind, "undo")
         state = fold_stream(recorded, evolve_undo)
         if state is None:
             raise NotFound(f"no undo {undo_id}", undo_id=undo_id)
@@ -291,6 +324,36 @@ class Undoing:
             items=tuple(items[:SHOWN]),
             position=await self._engine.log.head(),
         )
+
+
+_WORDS = {
+    "effect": "effect",
+    "proposal_id": "proposal",
+    "undo_id": "undo",
+    "pass_id": "pass",
+    "session": "session run",
+}
+"""What the ids of a selector are of."""
+_KINDS = {
+    "effect": (),
+    "proposal_id": ("proposal",),
+    "undo_id": ("undo",),
+    "pass_id": ("pass", "consolidation"),
+    "session": ("session",),
+}
+"""The first word of the events of such a stream; an effect is none, but an event of one."""
+
+
+def _repeated(earlier: Repeated | KeyTaken) -> UUID:
+    """The undo that this key was used for."""
+    if isinstance(earlier, KeyTaken):
+        raise KeyReused("this command key was used for another command; use a new key for a new command")
+    return earlier.subject
+
+
+def _settled(state: Undo) -> set[UUID]:
+    """Effects about which it is decided."""
+    return {*state.undone, *(one.effect for one in state.refused)}
 
 
 def _again(selection: Selection, decision: Sequence[Effect]) -> bool:

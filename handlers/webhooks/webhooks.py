@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 from uuid import UUID, uuid4
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
 from ...domain import webhook as rules
 from ...domain.errors import Conflict, InvalidInput, NotFound
@@ -64,6 +64,12 @@ class ChangeWebhook(WebhookQuery):
 
     url: Url | None = None
     names: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=20)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.url is None and self.names is None:
+            raise ValueError("nothing to change: give url, names or both")
+        return self
 
 
 class RotateSecret(WebhookQuery):

@@ -50,6 +50,7 @@ _TELLING = (
         "proposal",
     ),
     *("effects", "lifted", "refuted_memory", "plan_id"),
+    *("status_before", "status", "owner", "due_at", "next_surfacing_at", "recurrence", "cause", "epoch"),
 )
 
 

@@ -1,6 +1,7 @@
 """`lethelog erase`: look first, then erase by what was looked at, and prove it."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,7 +10,7 @@ from rich.text import Text
 
 from ...domain.errors import InvalidInput
 from . import options as o
-from .event_log import writing
+from .event_log import refuse_unwritable, writing
 from .output import counted, moment, safe
 from .session import Json, Session, fields
 
@@ -114,6 +115,9 @@ def perform(
     Said again, it erases nothing more and shows how it stands.
     """
     session = Session.of(context, json_only)
+    if certificate is not None:
+        # First: what is erased stays so, whether or not its certificate can be written here.
+        refuse_unwritable(certificate, overwrite=overwrite)
     left = f"once it has begun, a worker goes on with it; see how it stands: lethelog erase show {erasure}"
     with session.open() as opened, session.printer.waiting("erasing", left=left):
         done = opened.erase(erasure, reason=reason, re_entry=re_entry)
@@ -292,9 +296,15 @@ def rehearse(context: typer.Context, json_only: Json = False) -> None:
 
 
 def _answer(session: Session, done: "ErasureView", certificate: Path | None, *, overwrite: bool) -> None:
-    _write(session, done, certificate, overwrite=overwrite)
+    if done.certificate is not None:
+        _write(session, done, certificate, overwrite=overwrite)
     session.printer.answer(done, _line(done), *_details(done))
     if not done.verified:
+        if certificate is not None:
+            session.printer.note(
+                "no certificate before it is verified; then: "
+                f"lethelog erase show {done.id} --certificate {shlex.quote(str(certificate))}"
+            )
         raise typer.Exit(1)
 
 
@@ -373,7 +383,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise InvalidInput("file", "is not there") from None
     except OSError as error:
         raise InvalidInput("file", f"cannot be read ({(error.strerror or 'unknown error').lower()})") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidInput("file", "is not a certificate: it holds no JSON") from None
     if not isinstance(document, dict):
         raise InvalidInput("file", "is not a certificate")

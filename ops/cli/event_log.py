@@ -169,8 +169,7 @@ def writing(file: Path, *, overwrite: bool, note: Callable[[str], None]) -> Gene
         yield sys.stdout
         sys.stdout.flush()
         return
-    if file.exists() and not overwrite:
-        raise InvalidInput("file", "exists already", "Choose another, or add --overwrite")
+    _refuse_existing(file, overwrite=overwrite)
     draft = file.with_name(f"{file.name}.partial")
     try:
         with os.fdopen(_draft(draft, note), "w", encoding="utf-8") as out:
@@ -184,6 +183,24 @@ def writing(file: Path, *, overwrite: bool, note: Callable[[str], None]) -> Gene
                 raise
     except OSError as error:
         raise Misconfigured(f"{file} cannot be written: {error.strerror}") from None
+
+
+def refuse_unwritable(file: Path, *, overwrite: bool) -> None:
+    """Raise what `writing` would, before something is done that cannot be taken back."""
+    if str(file) == "-":
+        return
+    _refuse_existing(file, overwrite=overwrite)
+    draft = file.with_name(f"{file.name}.partial")
+    try:
+        os.close(_draft(draft, lambda _said: None))
+        draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise Misconfigured(f"{file} cannot be written: {error.strerror}") from None
+
+
+def _refuse_existing(file: Path, *, overwrite: bool) -> None:
+    if file.exists() and not overwrite:
+        raise InvalidInput("file", "exists already", "Choose another, or add --overwrite")
 
 
 def _draft(draft: Path, note: Callable[[str], None]) -> int:

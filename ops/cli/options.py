@@ -306,7 +306,11 @@ def content_of(text: str) -> str:
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - None where it was closed
         raise InvalidInput("content", "is to be read from stdin, which is closed")
     # Not through the text layer: it would decode by the locale, and hand on what it cannot decode.
-    data = sys.stdin.buffer.read(4 * IMPORT_CONTENT_LIMIT + 1)
+    most = 4 * IMPORT_CONTENT_LIMIT
+    data = sys.stdin.buffer.read(most + 1)
+    if len(data) > most:
+        # Cut in the middle of a character it would be no text at all, which is not what is wrong with it.
+        raise InvalidInput("content", f"is longer than {IMPORT_CONTENT_LIMIT:,} characters", "Give less of it")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

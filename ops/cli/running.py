@@ -82,10 +82,12 @@ class _Running:
         said = error.as_dict()
         if not isinstance(error, InvalidInput):
             return said
-        option = self._session.options.get(error.field.partition(".")[0])
+        name, _, inside = error.field.partition(".")
+        option = self._session.options.get(name)
         if option is None:
             return said
-        return {**said, "message": option + error.message.removeprefix(error.field), "option": option}
+        where = option if not inside or inside.isdigit() else f"{option}: {inside}"
+        return {**said, "message": where + error.message.removeprefix(error.field), "option": option}
 
     def _misused(self, error: Exception) -> int:
         """A command line that cannot be understood."""

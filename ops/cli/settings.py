@@ -64,7 +64,7 @@ def _print(printer: Printer, document: dict[str, Any]) -> None:
     on = document["judgment"]
     table.add_row("judgment", Text("on", "green") if on else Text("off: nothing is judged or proposed", "yellow"))
     for name, value in document["policy"].items():
-        table.add_row(name, "by default rule" if value is None else str(value))
+        table.add_row(name, "–" if value is None else safe(value))
     table.add_row("policy version", str(document["policy_version"]))
     for name, value in document.get("process", {}).items():
         table.add_row(

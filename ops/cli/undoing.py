@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ...handlers.undoing.views import UndoItem, UndoView
 
 _SHOWN = 20
+_LEFT = "what was undone stays so: the same command goes on with the rest"
 EffectId = Annotated[
     str | None,
     typer.Option("--effect", metavar="ID", help="One effect, with its decision: its event's id, see `explain`."),
@@ -113,9 +114,7 @@ def perform(
     session = Session.of(context, json_only)
     what = _selector(effect, proposal, undo, of_pass, judge, policy, reviewer, session_run, since)
     with session.reading("effects", "review_queue", "live_memory") as memory:
-        with session.printer.progress(
-            "undoing", left="what was undone stays so; go on with: lethelog undo resume, or the same --key"
-        ) as report:
+        with session.printer.progress("undoing", left=_LEFT) as report:
             done = memory.undo(**what, key=key, session_run_id=written_in, report=report)
         session.catch_up(memory, ("effects", "live_memory"))
     _answer(session, done)
@@ -131,9 +130,7 @@ def resume(
     session = Session.of(context, json_only)
     with (
         session.reading("effects", "review_queue") as memory,
-        session.printer.progress(
-            "undoing", left="what was undone stays so; go on with: lethelog undo resume, or the same --key"
-        ) as report,
+        session.printer.progress("undoing", left=_LEFT) as report,
     ):
         done = memory.resume_undo(undo_id, session_run_id=written_in, report=report)
     _answer(session, done)
@@ -162,6 +159,11 @@ def _selector(
     session_run: str | None,
     since: str | None,
 ) -> Any:
+    given = (effect, proposal, undo, of_pass, judge, policy, reviewer, session_run)
+    if sum(one is not None for one in given) != 1:
+        raise typer.BadParameter(
+            "give exactly one of --effect, --proposal, --undo, --pass, --judge, --policy, --reviewer, --session"
+        )
     return fields(
         effect=effect,
         proposal_id=proposal,

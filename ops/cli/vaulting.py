@@ -8,6 +8,7 @@ from rich.text import Text
 
 from ...domain.errors import InvalidInput, Misconfigured
 from . import options as o
+from .output import counted
 from .session import Json, Session
 
 if TYPE_CHECKING:
@@ -81,15 +82,15 @@ def rotate_tenant(
                 all_of_them = memory.rotate_tenant_keys(made_before=made_before, report=report)
             session.printer.answer(
                 all_of_them._asdict(),
-                f"replaced the keys of {all_of_them.tenants} tenants; "
-                f"{all_of_them.data_keys} data keys are wrapped anew",
+                f"replaced the keys of {counted(all_of_them.tenants, 'tenant')}; "
+                f"wrapped anew: {counted(all_of_them.data_keys, 'data key')}",
             )
             return
         with session.printer.progress("wrapping data keys", left=_KEPT) as report:
             done = memory.rotate_tenant_key(report)
         session.printer.answer(
             {**done._asdict(), "tenant": str(done.tenant)},
-            f"the tenant's key is its {done.generation}. now; {done.data_keys} data keys wrapped anew",
+            f"the tenant's key is its {done.generation}. now; wrapped anew: {counted(done.data_keys, 'data key')}",
         )
 
 
@@ -160,7 +161,10 @@ def _show(session: Session, memory: "Memory") -> None:
         "missing": missing,
         "unfinished_rotations": unfinished,
     }
-    lines = [Text.assemble((one.hex(), "bold"), f"  wraps the keys of {count} tenants") for one, count in present]
+    lines = [
+        Text.assemble((one.hex(), "bold"), f"  wraps the keys of {counted(count, 'tenant')}")
+        for one, count in present
+    ]
     lines[0].append("  (newest)", "green")
     if before:
         lines.append(Text(f"{before} more are wrapped since before the first rotation"))

@@ -26,6 +26,10 @@ Names = Annotated[
 ]
 _STYLES = {"active": "green", "failing": "yellow", "disabled": "red", "removed": "dim"}
 _NO_WORKER = "no worker sent it yet; to run one: lethelog up"
+_REFUSED = (
+    "the worker sends nothing to this machine or its network unless it was itself started with "
+    "LETHELOG_WEBHOOK_ALLOW_PRIVATE=true: lethelog down, and up with it"
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -161,6 +165,8 @@ def test(
     session.printer.answer(found, *_lines(found))
     if not found.attempts:
         session.printer.note(_NO_WORKER)
+    elif found.attempts[-1].outcome == "address_refused":
+        session.printer.note(_REFUSED)
     if found.status != "delivered":
         raise typer.Exit(1)
 

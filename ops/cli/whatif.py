@@ -8,6 +8,7 @@ from rich.text import Text
 
 from ...domain.errors import InvalidInput
 from . import options as o
+from .output import counted
 from .session import Json, Session, fields
 from .shares import share_text
 from .tenants import read_policy
@@ -88,9 +89,13 @@ def _thresholds(given: list[str]) -> dict[str, float]:
     return found
 
 
+def _passes(count: int) -> str:
+    return "1 pass" if count == 1 else f"{count} passes"
+
+
 def _lines(found: "WhatIfReport") -> list[Text]:
     lines = [
-        Text(f"{found.questions} verdicts of {found.passes} passes", "bold"),
+        Text(f"{counted(found.questions, 'verdict')} of {_passes(found.passes)}", "bold"),
         Text(f"proposals: {found.unchanged} as before, {found.appeared} more, {found.disappeared} fewer"),
     ]
     if found.thresholds is not None:

@@ -39,3 +39,12 @@ def test_a_session_that_is_over_says_that_nobody_looked_at_it_yet(cli):
     assert "the closer has not looked at it" in cli("session", "show", run["id"]).out
     [check] = [one for one in cli.json("doctor")["checks"] if one["name"] == "session closer"]
     assert check["level"] == "idle" and "LETHELOG_SESSION_CLOSER_ENABLED" in check["says"]
+
+
+def test_the_history_says_how_a_commitment_stands_and_whose_it_is(cli):
+    memory = cli.remember("Send it", "--type", "commitment", "--owner", "ada", "--due-at", "2026-03-06T17:00:00Z")
+    cli.json("resolve", memory, "--status", "waiting")
+    told = cli("history", memory).out
+    assert "owner ada, due at 2026-03-06T17:00:00Z" in told
+    assert "status before open, status waiting" in told
+    assert "owner ada, due at" in cli("log", "show", "--type", "commitment.opened").out

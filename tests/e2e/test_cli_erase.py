@@ -216,6 +216,22 @@ def test_a_repeat_says_where_the_certificate_is_and_what_came_since_the_preview(
     assert cli("show", preview["id"], "--json").error["message"].endswith("id of an erasure, not of a memory")
 
 
+def test_a_certificate_that_cannot_be_written_is_refused_before_anything_is_erased(cli, tmp_path):
+    """Afterwards nothing could be taken back, and the error would read as if nothing had been done."""
+    memory = cli.remember(TEXT)
+    preview = cli.json("erase", "preview", "--memory", memory)["id"]
+    there = tmp_path / "there.json"
+    there.write_text("something else")
+    for file in (there, tmp_path / "no folder" / "ada.json", tmp_path):
+        refused = cli("erase", "perform", preview, *REASON, "--certificate", str(file))
+        assert refused.status == 2 and refused.out == ""
+        assert cli.json("erase", "show", preview)["phase"] == "previewed"
+    assert cli.json("show", memory)["content"] == TEXT and there.read_text() == "something else"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["there.json"]
+    done = cli.json("erase", "perform", preview, *REASON, "--certificate", str(there), "--overwrite")
+    assert done["phase"] == "verified" and json.loads(there.read_text()) == done["certificate"]
+
+
 def test_a_lost_ledger_is_completed_from_the_log(cli):
     preview = cli.json("erase", "preview", "--memory", cli.remember(TEXT))
     cli.json("erase", "perform", preview["id"], *REASON)

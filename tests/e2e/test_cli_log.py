@@ -102,6 +102,7 @@ def test_an_error_names_the_option_that_was_typed(cli):
         (("show", memory, "--known-at", "yesterday"), "--known-at", "known_at"),
         (("remember", "x", "--valid-from", "yesterday"), "--valid-from", "valid_from"),
         (("proposals", "list", "--memory", "x"), "--memory", "memory_id"),
+        (("remember", "x", "--fact", '{"subject": "Ada", "value": "vim"}'), "--fact", "facts.0.predicate"),
     ):
         told = cli(*typed)
         assert (told.status, told.err.partition(": ")[2].partition(":")[0]) == (2, option)
@@ -248,3 +249,10 @@ def test_an_export_in_several_pages_ends_where_the_log_stood_when_it_began(cli, 
     file = tmp_path / "log.jsonl"
     assert cli.json("log", "export", str(file), "--type", "memory.remembered")["events"] == 3
     assert [json.loads(line)["stream"] for line in file.read_text().splitlines()] == written
+
+
+def test_what_is_missing_inside_of_an_option_is_named_too(cli):
+    fact = '{"subject": "Ada", "value": "vim"}'
+    assert cli("remember", "x", "--fact", fact).err == "error: --fact: 0.predicate: is required\n"
+    told = cli("scope", "create", "Bad Name").err
+    assert told == "error: scope: should be of a-z, 0-9 and -, and begin with a letter or a digit\n"

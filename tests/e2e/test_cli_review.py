@@ -320,3 +320,14 @@ class _Terminal:
             if select.select([self.master], [], [], 0.05)[0]:
                 self._said += os.read(self.master, 65_536).decode("utf-8", "replace")
         return self.process.wait(timeout=10)
+
+
+def test_an_undo_of_nothing_is_said_by_the_options_there_are(cli):
+    options = "--effect, --proposal, --undo, --pass, --judge, --policy, --reviewer, --session"
+    for typed in ((), ("--judge", "stated:1", "--policy", "1")):
+        for verb in ("preview", "perform"):
+            refused = cli("undo", verb, *typed)
+            assert refused.status == 2 and f"give exactly one of {options}" in refused.err
+    memory = cli.remember("Deploys go to Hetzner")
+    wrong = cli("undo", "perform", "--proposal", memory)
+    assert wrong.err == f"error: --proposal: {memory} is the id of a memory, not of a proposal\n"

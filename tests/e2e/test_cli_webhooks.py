@@ -86,3 +86,9 @@ def test_an_empty_digest_says_so_and_exits_with_zero(cli):
     found = cli.json("review", "digest", "--since", "2026-03-01T09:00:00Z")
     assert (found["total"], found["waiting"], found["since"]) == (0, [], "2026-03-01T09:00:00Z")
     assert cli("review", "digest", "--since", "yesterday", "--json").error["field"] == "since"
+
+
+def test_a_change_that_says_nothing_is_refused(cli):
+    webhook = cli.json("webhook", "add", "https://example.org/hook")["webhook"]["id"]
+    refused = cli("webhook", "change", webhook)
+    assert refused.status == 2 and "nothing to change: give url, names or both" in refused.err

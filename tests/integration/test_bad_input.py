@@ -202,7 +202,7 @@ async def doors(world) -> list[Door]:
         (world.reviewing.reject, Decide, proposal),
         (webhooks.add, AddWebhook, {"url": "https://example.org/"}),
         (webhooks.show, WebhookQuery, webhook),
-        (webhooks.change, ChangeWebhook, webhook),
+        (webhooks.change, ChangeWebhook, {**webhook, "names": ["pass.*"]}),
         (webhooks.enable, WebhookQuery, webhook),
         (webhooks.rotate, RotateSecret, webhook),
         (webhooks.remove, WebhookQuery, webhook),

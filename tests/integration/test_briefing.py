@@ -62,6 +62,13 @@ async def test_there_is_no_briefing_without_saying_what_about(world, asked, fiel
     assert refused.value.field == field
 
 
+async def test_a_briefing_of_the_first_day_of_the_calendar_tells_nothing(world):
+    await world.remember("Deploys go to Hetzner", memory_type="decision")
+    for moment in ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00-23:59"):
+        view = await brief(world, known_at=moment)
+        assert {name: one.count for name, one in view.sections.items()} == dict.fromkeys(BRIEFING, 0)
+
+
 async def test_a_section_that_is_not_asked_for_is_absent_and_not_zero(world):
     view = await brief(world, sections=["preferences"])
     assert set(view.sections) == {"preferences"} and view.sections["preferences"].count == 0

@@ -94,6 +94,15 @@ async def test_a_commitment_is_opened_with_its_memory_and_told_with_owner_and_da
     await equals_its_rebuild(world)
 
 
+async def test_an_owner_is_the_same_person_however_an_answer_names_him(world):
+    """An erasure of ada would miss a ``person:ada`` of whom nothing else is known."""
+    await promise(world, "one", owner="person:ada")
+    await promise(world, "other", owner="ada")
+    for name in ("ada", "person:ada", " person: ada "):
+        assert (await page(world, owner=name)).total == 2
+    assert {one.owner for one in (await page(world)).commitments} == {"ada"}
+
+
 async def test_only_commitments_have_owner_and_dates(world):
     head = await world.engine.log.head()
     for field_, value in (("owner", "ada"), ("due_at", "2026-05-01T00:00:00Z"), ("recurrence", "FREQ=DAILY")):

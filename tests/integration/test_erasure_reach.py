@@ -9,6 +9,7 @@ from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.operating import workers as operating
 from lethelog.handlers.operating.workers import Workers
 from lethelog.projections import links
+from lethelog.streams import directory
 
 from .broker_fixtures import eventually
 from .passes import ToldJudge, finish, old, pass_settings, sure, working
@@ -107,3 +108,39 @@ async def test_a_worker_tells_the_links_so_that_not_even_the_first_erasure_reads
     read.clear()
     preview = await erasures.preview(world.caller, {"subject": "ada", "derived": "cascade"})
     assert (preview.memories, read) == (2, [])
+
+
+@pytest.mark.parametrize("named", ["Jos\u00e9", "Jose\u0301"])
+async def test_a_person_is_reached_however_unicode_composes_the_name(world, erasures, named):
+    """One keyboard sends a letter and its accent as one character, another one as two."""
+    composed, decomposed = "Jos\u00e9", "Jose\u0301"
+    written = [
+        await world.remember("Likes tea", user_id=composed),
+        await world.remember("Likes coffee", user_id=decomposed),
+        await world.remember("Is on holiday", subject=decomposed),
+    ]
+    await world.remember("Likes water", user_id="Jose")
+    page = await world.reading.list(world.caller, {"user_id": named, "after": await world.catch_up()})
+    assert page.total == 2 and {one.user_id for one in page.memories} == {composed}
+    done = await erase(world, erasures, subject=named)
+    assert done.memories == len(written)
+    assert [
+        await world.engine.directory.find(world.caller.tenant, "user", one) for one in (composed, decomposed)
+    ] == [
+        None,
+        None,
+    ]
+    await world.catch_up()
+    assert [one.content for one in (await world.reading.list(world.caller, {})).memories] == ["Likes water"]
+
+
+async def test_a_name_from_before_names_were_composed_is_found_as_it_was_written(world, monkeypatch):
+    registry, tenant, decomposed = world.engine.directory, world.caller.tenant, "Jose\u0301"
+    with monkeypatch.context() as before:
+        before.setattr(directory, "_composed", lambda name: name)
+        one = await registry.register(tenant, "user", decomposed)
+    world.engine.vault.forget()
+    assert await registry.find(tenant, "user", decomposed) == one
+    assert await registry.register(tenant, "user", decomposed) == one
+    assert await registry.names(tenant, [one]) == {one: decomposed}
+    assert await registry.find(tenant, "user", "Jos\u00e9") is None

@@ -242,7 +242,8 @@ async def a_pass(world, broker, said: Said) -> None:
         undoing = Undoing(world.engine, world.commands)
         with contextlib.suppress(NotFound):
             await undoing.preview(caller, {"reviewer": word("undo reviewer")})
-        await undoing.undo(caller, {"policy": 999, "key": word("undo key")})
+        undone = await undoing.undo(caller, {"proposal_id": said.proposals[0], "key": word("undo key")})
+        await undoing.undo(caller, {"undo_id": undone.id})
         await world.reading.search(caller, {"query": f"where do deploys go {word('search query')}"})
         await world.reading.list(caller, {"user_id": word("filter user"), "tags": [word("filter tag")]})
         await Facts(world.engine).get(caller, {"subject": word("fact query")})

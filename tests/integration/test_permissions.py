@@ -115,7 +115,7 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "webhooks.add": ("tenant:admin", {"url": "https://example.org/"}),
     "webhooks.list": ("tenant:admin", {}),
     "webhooks.show": ("tenant:admin", {"webhook_id": ID}),
-    "webhooks.change": ("tenant:admin", {"webhook_id": ID}),
+    "webhooks.change": ("tenant:admin", {"webhook_id": ID, "names": ["pass.*"]}),
     "webhooks.enable": ("tenant:admin", {"webhook_id": ID}),
     "webhooks.rotate": ("tenant:admin", {"webhook_id": ID}),
     "webhooks.remove": ("tenant:admin", {"webhook_id": ID}),

@@ -1,11 +1,12 @@
 """Undo: what a decision did is taken back as if it had not been, on record, and that can be taken back, too."""
 
+import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 from lethelog.domain import events as e
-from lethelog.domain.errors import InvalidInput, NotFound, WrongKind
+from lethelog.domain.errors import Conflict, InvalidInput, NotFound, WrongKind
 from lethelog.handlers.commitments.expiry import ExpirySweep
 from lethelog.handlers.commitments.riding import Commitments
 from lethelog.handlers.explaining import Explaining
@@ -168,10 +169,11 @@ async def test_effects_of_another_tenant_are_not_found(world, undo):
     proposal = await dependency(world, one)
     await decided(world, proposal)
     stranger = await world.another_caller()
-    for what in ({"proposal_id": proposal}, {"policy": 1}):
-        assert (await with_views(world, undo.preview(stranger, what))).effects == 0
-    done = await with_views(world, undo.undo(stranger, {"proposal_id": proposal}))
-    assert (done.undone, done.refused) == (0, 0)
+    assert (await with_views(world, undo.preview(stranger, {"policy": 1}))).effects == 0
+    for verb in (undo.preview, undo.undo):
+        for unknown in (proposal, uuid4()):
+            with pytest.raises(NotFound, match=f"^proposal_id: no proposal {unknown}$"):
+                await with_views(world, verb(stranger, {"proposal_id": unknown}))
     assert (await world.get(one)).status == "archived"
     with pytest.raises(InvalidInput):
         await undo.preview(world.caller, {"proposal_id": proposal, "policy": 1})
@@ -271,3 +273,58 @@ async def test_one_effect_is_taken_back_with_what_else_its_decision_did(world, u
         assert (await world.get(older)).status == "active"
         again = await with_views(world, undo.undo(world.caller, {"undo_id": done.id}))
         assert (again.undone, again.refused) == (2, 0)
+
+
+@pytest.mark.parametrize("field", ["effect", "proposal_id", "undo_id", "pass_id", "session"])
+async def test_an_id_that_is_none_of_what_it_was_given_as_is_refused_by_its_field_and_nothing_is_on_record(
+    world, undo, field
+):
+    """An undo of nothing looked like an undo that was done."""
+    memory = await world.remember("Deploys go to Hetzner")
+    await world.catch_up()
+    head = await world.engine.log.head()
+    for verb in (undo.preview, undo.undo):
+        with pytest.raises(NotFound, match=f"^{field}: no ") as refused:
+            await verb(world.caller, {field: uuid4()})
+        assert refused.value.details["field"] == field
+        with pytest.raises(WrongKind, match=f"^{field}: {memory} is the id of a memory, not of an? "):
+            await verb(world.caller, {field: memory})
+    assert await world.engine.log.head() == head
+
+
+async def test_where_there_is_nothing_to_take_back_nothing_is_on_record_and_a_repeat_with_its_key_is_the_same(
+    world, undo
+):
+    memory = await world.remember("Deploys go to Hetzner")
+    proposal = await dependency(world, memory)
+    which = {"proposal_id": proposal}
+    head = await world.engine.log.head()
+    assert (await with_views(world, undo.preview(world.caller, which))).effects == 0
+    with pytest.raises(Conflict, match="nothing to take back"):
+        await with_views(world, undo.undo(world.caller, which))
+    assert await world.engine.log.head() == head
+    await decided(world, proposal)
+    done = await with_views(world, undo.undo(world.caller, {**which, "key": "once"}))
+    head = await world.engine.log.head()
+    with pytest.raises(Conflict, match="taken back already"):
+        await with_views(world, undo.undo(world.caller, which))
+    again = await with_views(world, undo.undo(world.caller, {**which, "key": "once"}))
+    assert (again.id, again.undone, again.complete) == (done.id, 1, True)
+    assert await world.engine.log.head() == head
+
+
+async def test_tries_of_one_undo_at_the_same_time_end_alike_and_take_back_once(world, undo, monkeypatch):
+    """A retry while the first try still runs: both carry the same undo on, page by page."""
+    monkeypatch.setattr(undoing_module, "DECISIONS_AT_A_TIME", 2)
+    source = uuid4()
+    memories = [await world.remember(f"Deploys go to place {n}") for n in range(5)]
+    for one in memories:
+        await decided(world, await dependency(world, one, source=source))
+    arguments = {"pass_id": source, "key": "once"}
+    tries = await with_views(world, asyncio.gather(*(undo.undo(world.caller, arguments) for _ in range(6))))
+    assert {(one.id, one.undone, one.refused, one.complete) for one in tries} == {(tries[0].id, 5, 0, True)}
+    for one in memories:
+        names = [event.name for event in await world.engine.log.read_stream(world.caller.tenant, one)]
+        assert names == ["memory.remembered", "memory.archived", "memory.effect_undone"]
+    recorded = await world.engine.log.read_stream(world.caller.tenant, tries[0].id)
+    assert sum(len(one.event.undone) for one in recorded[1:]) == 5
