@@ -64,7 +64,8 @@ def checked_items(field: str, items: object) -> "list[Any]":
 
 def item_key(key: str | None, number: int) -> str | None:
     """The key of one write among many: the same call again gives the same results."""
-    return None if key is None else f"{key}#{number}"
+    # What is no text is none made so: the write refuses it by its name.
+    return f"{key}#{number}" if isinstance(key, str) else key
 
 
 def _written(written: Written) -> WrittenItem:

@@ -330,4 +330,4 @@ def test_an_undo_of_nothing_is_said_by_the_options_there_are(cli):
             assert refused.status == 2 and f"give exactly one of {options}" in refused.err
     memory = cli.remember("Deploys go to Hetzner")
     wrong = cli("undo", "perform", "--proposal", memory)
-    assert wrong.err == f"error: --proposal: {memory} is the id of a memory, not of a proposal\n"
+    assert wrong.err == f"error: proposal_id: {memory} is the id of a memory, not of a proposal\n"
