@@ -16,6 +16,7 @@ from ...domain.events import RefusedUndo, UndoPerformed
 from ...domain.fields import CommandKey as KeyText
 from ...domain.fields import Id, Input, parse
 from ...domain.undo import Undo, evolve_undo
+from ...projections.generations import tenant_read_models
 from ...projections.progress import wait_for
 from ...streams.folding import fold_stream
 from ...streams.ids import new_id
@@ -131,8 +132,7 @@ class Undoing:
         """Take effects back; item by item refused where later history stands on them.
 
         With a ``key``, a repeat goes on where an interrupted one stopped and gives the same answer. Raises
-        `NotFound` or `WrongKind` for an id that is none of what was asked for, and `Conflict` where there is
-        nothing to take back; then nothing is on record.
+        `NotFound` or `WrongKind` for an id that is none of what was asked for; then nothing is on record.
         """
         caller.require("memory:review")
         command = parse(RequestUndo, arguments)
@@ -146,7 +146,6 @@ class Undoing:
         _, total = await select_decisions(self._engine, caller.tenant, selection, limit=1)
         if not total:
             await self._refuse_unknown(caller.tenant, command)
-            raise Conflict("there is nothing to take back: nothing was done, or all of it is taken back already")
         if total > MOST:
             raise InvalidInput("since", f"finds {total} effects; at most {MOST} are undone at once", "Narrow it")
         undo_id = new_id()
@@ -233,7 +232,13 @@ class Undoing:
         for _ in range(ATTEMPTS):
             # Before anything is read: a digest of what is erased from now on must not be claimed again.
             fence = await self._engine.log.fence(tenant)
-            changes = await self._changes(tenant, decision, state.id, again=again)
+            try:
+                changes = await self._changes(tenant, decision, state.id, again=again)
+            except Conflict:
+                if await self._engine.log.find_command(tenant, key) is not None:
+                    # Somebody else carries this undo on, and took just this back.
+                    return
+                raise
             outcome = await self._engine.log.append(
                 Unit(
                     tenant=tenant,
@@ -298,10 +303,20 @@ class Undoing:
             if one is None:
                 continue
             kind = (await self._engine.log.stream_names(tenant, [one])).get(one, "").partition(".")[0]
+            if field == "pass_id" and kind not in kinds and await self._led_to_proposals(tenant, one):
+                # A command or a proposal may lead to proposals, too.
+                continue
             if not kind:
                 raise NotFound(f"{field}: no {_WORDS[field]} {one}", field=field, id=one)
             if kind not in kinds:
                 raise WrongKind.of(one, kind, _WORDS[field], field=field)
+
+    async def _led_to_proposals(self, tenant: UUID, source: UUID) -> bool:
+        async with tenant_read_models(self._engine.doors, tenant) as connection:
+            cursor = await connection.execute(
+                "select from review_queue where tenant = %s and source = %s limit 1", (tenant, source)
+            )
+            return await cursor.fetchone() is not None
 
     async def _load(self, tenant: UUID, undo_id: UUID) -> Undo:
         recorded = await self._engine.log.read_stream(tenant, undo_id)

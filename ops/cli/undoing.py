@@ -185,6 +185,8 @@ def _answer(session: Session, done: "UndoView") -> None:
 
 def _lines(done: "UndoView") -> list[Text]:
     head = Text.assemble((str(done.id), "bold"), f"  {done.undone} undone, {done.refused} refused")
+    if done.complete and not done.undone and not done.refused:
+        head.append("  nothing was found to take back", "yellow")
     if not done.complete:
         head.append(f"  not complete; go on with: lethelog undo resume {done.id}", "yellow")
     refused = [item for item in done.items if item.reason is not None]

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 from lethelog.domain import events as e
-from lethelog.domain.errors import Conflict, InvalidInput, NotFound, WrongKind
+from lethelog.domain.errors import InvalidInput, NotFound, WrongKind
 from lethelog.handlers.commitments.expiry import ExpirySweep
 from lethelog.handlers.commitments.riding import Commitments
 from lethelog.handlers.explaining import Explaining
@@ -292,23 +292,20 @@ async def test_an_id_that_is_none_of_what_it_was_given_as_is_refused_by_its_fiel
     assert await world.engine.log.head() == head
 
 
-async def test_where_there_is_nothing_to_take_back_nothing_is_on_record_and_a_repeat_with_its_key_is_the_same(
+async def test_a_proposal_or_a_source_of_which_nothing_came_is_no_error_and_a_repeat_by_its_key_is_the_same(
     world, undo
 ):
-    memory = await world.remember("Deploys go to Hetzner")
-    proposal = await dependency(world, memory)
-    which = {"proposal_id": proposal}
-    head = await world.engine.log.head()
-    assert (await with_views(world, undo.preview(world.caller, which))).effects == 0
-    with pytest.raises(Conflict, match="nothing to take back"):
-        await with_views(world, undo.undo(world.caller, which))
-    assert await world.engine.log.head() == head
+    memory, source = await world.remember("Deploys go to Hetzner"), uuid4()
+    proposal = await dependency(world, memory, source=source)
+    for which in ({"proposal_id": proposal}, {"pass_id": source}):
+        assert (await with_views(world, undo.preview(world.caller, which))).effects == 0
+        done = await with_views(world, undo.undo(world.caller, which))
+        assert (done.undone, done.refused, done.complete) == (0, 0, True)
     await decided(world, proposal)
-    done = await with_views(world, undo.undo(world.caller, {**which, "key": "once"}))
+    keyed = {"proposal_id": proposal, "key": "once"}
+    done = await with_views(world, undo.undo(world.caller, keyed))
     head = await world.engine.log.head()
-    with pytest.raises(Conflict, match="taken back already"):
-        await with_views(world, undo.undo(world.caller, which))
-    again = await with_views(world, undo.undo(world.caller, {**which, "key": "once"}))
+    again = await with_views(world, undo.undo(world.caller, keyed))
     assert (again.id, again.undone, again.complete) == (done.id, 1, True)
     assert await world.engine.log.head() == head
 
@@ -328,3 +325,25 @@ async def test_tries_of_one_undo_at_the_same_time_end_alike_and_take_back_once(w
         assert names == ["memory.remembered", "memory.archived", "memory.effect_undone"]
     recorded = await world.engine.log.read_stream(world.caller.tenant, tries[0].id)
     assert sum(len(one.event.undone) for one in recorded[1:]) == 5
+
+
+async def test_what_another_try_of_the_same_undo_takes_back_meanwhile_is_undone_and_not_refused(
+    world, undo, monkeypatch
+):
+    proposal = await dependency(world, await world.remember("Deploys go to Hetzner"))
+    await decided(world, proposal)
+    changes_of, undo_one, overtaken = Undoing._changes, Undoing._undo_one, []
+
+    async def looked_at(self, by, state, decision, *, again):
+        async def overtaking(*given, **more):
+            if not overtaken:
+                overtaken.append(True)
+                await undo_one(undo, by, state, decision, again=again)
+            return await changes_of(*given, **more)
+
+        monkeypatch.setattr(Undoing, "_changes", overtaking)
+        await undo_one(self, by, state, decision, again=again)
+
+    monkeypatch.setattr(Undoing, "_undo_one", looked_at)
+    done = await with_views(world, undo.undo(world.caller, {"proposal_id": proposal}))
+    assert overtaken and (done.undone, done.refused, done.complete) == (1, 0, True)
