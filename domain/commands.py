@@ -29,6 +29,9 @@ from .fields import (
     Trust,
 )
 
+MOST_FACTS = 16
+"""Facts that a memory may bring along (behaviour.md 1.3)."""
+
 
 class _Described(Input):
     """The fields that remember and revise share."""
@@ -89,7 +92,7 @@ class _WithFacts(_Described):
     """Only a memory that comes to be brings facts along; they are never written by revising one."""
 
     memory_type: MemoryType = "note"
-    facts: tuple[GivenFact, ...] = Field(default=(), max_length=16)
+    facts: tuple[GivenFact, ...] = Field(default=(), max_length=MOST_FACTS)
 
 
 class Remember(_WithFacts):

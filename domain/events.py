@@ -24,6 +24,7 @@ from .consolidation_events import (
 )
 from .contradiction_events import ContradictionEffectUndone, ContradictionFlagged, ContradictionResolved
 from .event import Event, NamedKind, event_class, event_names
+from .extraction_events import ExtractionRecorded
 from .fact_events import FactAsserted, FactEffectUndone
 from .fields import Edge, LinkEdge, MemoryType, Producer, Trust
 from .judgment import Judgment
@@ -75,6 +76,7 @@ __all__ = [
     "EdgeStaged",
     "EffectUndone",
     "Event",
+    "ExtractionRecorded",
     "FactAsserted",
     "FactEffectUndone",
     "FactStaged",
@@ -483,7 +485,7 @@ class TenantJudgmentOpted(Event):
 
 
 class TenantBudgetReserved(Event):
-    """A slot of the day's budget was taken before a judge call."""
+    """A slot of the day's budget was taken before a judge or an extractor is asked."""
 
     NAME = "tenant.budget_reserved"
 
@@ -491,7 +493,7 @@ class TenantBudgetReserved(Event):
     call_id: UUID
     pass_id: UUID
     judge: str | None = None
-    """Identity of the judge that is about to be asked."""
+    """Identity of who is about to be asked."""
     shown: tuple[UUID, ...] = ()
     """Memories whose text the call holds: on record before it leaves, whatever becomes of the call."""
 
@@ -577,11 +579,11 @@ class ProviderCall(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     provider: str
-    """A judge, or the identity of an embedding model."""
-    operation: Literal["judging", "embedding"]
+    """A judge or extractor, or the identity of an embedding model."""
+    operation: Literal["judging", "embedding", "extraction"]
     calls: int
-    """How many calls to a judge held text of them, those that came to nothing included; of how many memories an
-    embedder was given the text."""
+    """How many calls to a judge or extractor held text of them, those that came to nothing included; of how many
+    memories an embedder was given the text."""
     first_at: datetime
     """Of an embedder: when the first of those memories was recorded. Rebuilds send texts again."""
     last_at: datetime

@@ -307,18 +307,19 @@ def render_state(now: datetime, items: Sequence[Item]) -> str:
 
 
 def fenced(now: datetime, items: Sequence[Mapping[str, Any]]) -> str:
-    """The preamble and one fenced JSON block; every question of any kind is shown so.
+    """The preamble and one fenced JSON block; every question of any kind to a judge is shown so."""
+    return fenced_block(PREAMBLE, {"now": now.isoformat(), "items": items})
+
+
+def fenced_block(preamble: str, data: Mapping[str, Any]) -> str:
+    """Words of ours, and then data as one JSON block in a fence.
 
     The fence is longer than any run of backticks inside, so that no text can close it (F36).
     """
-    block = json.dumps(
-        {"now": now.isoformat(), "items": items},
-        ensure_ascii=False,
-        separators=(",", ":"),
-    )
+    block = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     longest = max((len(run) for run in re.findall("`+", block)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{PREAMBLE}\n{fence}json\n{block}\n{fence}"
+    return f"{preamble}\n{fence}json\n{block}\n{fence}"
 
 
 def make_request(now: datetime, items: Sequence[Item]) -> DecisionRequest:

@@ -36,6 +36,7 @@ from .commitments.doors import BlockingCommitmentDoor
 from .consolidation.doors import BlockingConsolidationDoor
 from .contradictions.doors import BlockingContradictionDoor
 from .erasure.blocking_doors import BlockingErasureDoor
+from .extracting.doors import BlockingExtractionDoor
 from .memory import AsyncMemory
 from .operating.background_loop import BackgroundLoop
 from .operating.blocking_installation import BlockingInstallation
@@ -70,6 +71,7 @@ class BlockingMemory(
     BlockingCommitmentDoor,
     BlockingConsolidationDoor,
     BlockingContradictionDoor,
+    BlockingExtractionDoor,
     BlockingReviewDoor,
     BlockingAnalyticsDoor,
 ):
@@ -113,6 +115,10 @@ class BlockingMemory(
 
     @property
     def _consolidating(self) -> AsyncMemory:
+        return self.asyncio
+
+    @property
+    def _extractor_door(self) -> AsyncMemory:
         return self.asyncio
 
     @property

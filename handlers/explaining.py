@@ -186,7 +186,10 @@ class _Links:
 def _leads_here(recorded: RecordedEvent, proposal: UUID) -> bool:
     if isinstance(recorded.event, e.SessionCloserJudged):
         return recorded.event.proposal_id == proposal
-    return recorded.name in ("pass.requested", "pass.started", "pass.candidates_selected", "session.opened")
+    return recorded.name in (
+        "pass.requested", "pass.started", "pass.candidates_selected", "session.opened",
+        "extraction.recorded",
+    )
 
 
 def _link(recorded: RecordedEvent, refs: Set[str], names: Mapping[UUID, str]) -> ChainLink:
@@ -235,6 +238,10 @@ def _in_words(event: e.Event | None, refs: Set[str]) -> str:
         case e.CommitmentTransitioned():
             by = f" by the policy {event.policy}" if event.policy else ""
             return f"the commitment is {event.status}{by}"
+        case e.ExtractionRecorded():
+            return f"its text was read for facts by {event.extractor} ({event.model or 'no model'})"
+        case e.FactAsserted():
+            return "the fact came to be"
         case e.ProposalStaged():
             mark = ", under unselected thresholds" if event.unselected else ""
             return f"that cleared the threshold {event.threshold:g} and was proposed{mark}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, Unpack, cast
 
 from ..domain.errors import InvalidInput, NotCaughtUp
+from ..domain.extraction import FactExtractor
 from ..domain.fields import Input, Position, parse
 from ..projections.rebuild import Report, silent
 from ..streams.broker import BrokerSettings
@@ -48,6 +49,8 @@ from .contradictions.doors import AsyncContradictionDoor
 from .engine import Engine
 from .erasure.doors import AsyncErasureDoor
 from .explaining import Explaining
+from .extracting.by_hand import ExtractingByHand
+from .extracting.doors import AsyncExtractionDoor
 from .facts import Facts
 from .forgetting.requesting import Passes
 from .forgetting.settings import PassSettings
@@ -97,6 +100,7 @@ class AsyncMemory(
     AsyncCommitmentDoor,
     AsyncConsolidationDoor,
     AsyncContradictionDoor,
+    AsyncExtractionDoor,
     AsyncReviewDoor,
     AsyncAnalyticsDoor,
 ):
@@ -112,6 +116,7 @@ class AsyncMemory(
         broker: BrokerSettings | None = None,
         position: int = 0,
         judge_named: JudgeNamed = no_judges,
+        extractor: FactExtractor | None = None,
     ) -> None:
         super().__init__(engine, whose, broker)
         self.tenants = AsyncTenants(engine, self.caller)
@@ -130,6 +135,7 @@ class AsyncMemory(
         self._undoing = Undoing(engine, self._commands)
         self._figures = ReviewFigures(engine)
         self._what_if = WhatIf(engine, judge_named)
+        self._extracting = ExtractingByHand(engine, extractor)
         self._event_log = EventLog(engine)
         self._exporting = Exporting(engine)
         self._importing = Importing(engine)

@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
 from ..domain.errors import Erased, InvalidInput, NotFound, WrongKind
+from ..domain.event import Event, event_class
 from ..domain.fields import Id, Instant, MemoryType, Name, Scope, Tags, parse
 from ..domain.memory import evolve
 from ..projections.as_of import AsOf
@@ -28,7 +29,7 @@ from .choices import StatusChoice
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
 from .operating.views import History, HistoryEntry, MemoryPage, MemoryView, SearchHit, SearchResult
-from .present import NAMED, present_rows
+from .present import present_rows
 from .tenancy.scopes import applied_scope
 
 Query = Annotated[
@@ -189,7 +190,7 @@ class Reading:
             rows = await cursor.fetchall()
         if not rows:
             await self.refuse_missing(caller.tenant, [query.memory_id], as_of, MemoryHistory.name)
-        named = [_named(row[10]) for row in rows]
+        named = [_named(row[1], row[10]) for row in rows]
         names = await self._engine.directory.names(caller.tenant, {row[5] for row in rows}.union(*named))
         entries: list[HistoryEntry] = []
         said: str | None = None
@@ -307,9 +308,10 @@ def _check_text(field: str, text: str) -> None:
         raise InvalidInput(field, "holds a NUL character; remove it")
 
 
-def _named(detail: Mapping[str, Any]) -> set[UUID]:
+def _named(name: str, detail: Mapping[str, Any]) -> set[UUID]:
     """The opaque ids in what a history keeps of an event that stand for outside names."""
-    return {UUID(said) for field in NAMED if isinstance(said := detail.get(field), str)}
+    fields = (event_class(name) or Event).NAMED
+    return {UUID(said) for field in fields if isinstance(said := detail.get(field), str)}
 
 
 def _actor(kind: str, name: str | None) -> str:

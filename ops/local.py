@@ -16,6 +16,7 @@ import psycopg
 from ..domain import stated
 from ..domain.closing import SessionJudge
 from ..domain.errors import InvalidInput
+from ..domain.extraction import FactExtractor
 from ..domain.judging import Judge
 from ..domain.thresholds import Thresholds
 from ..handlers.access.caller import Caller, actor_of
@@ -117,10 +118,20 @@ async def open_memory(
         whose = await open_credential(engine, settings)
         passes = open_pass_settings(settings, engine)
         stack.push_async_callback(passes.judge.close)
+        extractor = open_extractor(settings)
+        if extractor is not None:
+            stack.push_async_callback(extractor.close)
         broker = BrokerSettings(broker_url, settings.broker_prefix)
         grace = timedelta(days=settings.commitment_expiry_grace_days)
-        closer = CloserSettings(passes.judge, settings.session_closer_enabled)
-        workers = Workers(engine, broker=broker, passes=passes, roles=roles, commitment_grace=grace, closer=closer)
+        workers = Workers(
+            engine,
+            broker=broker,
+            passes=passes,
+            roles=roles,
+            commitment_grace=grace,
+            closer=CloserSettings(passes.judge, settings.session_closer_enabled),
+            extractor=extractor,
+        )
         stack.push_async_callback(workers.close)
         await workers.open()
         # Whatever any process wrote before this moment is in the first read.
@@ -133,6 +144,7 @@ async def open_memory(
             broker=broker,
             position=written,
             judge_named=partial(open_judge_named, settings),
+            extractor=extractor,
         )
 
 
@@ -182,6 +194,17 @@ def open_pass_settings(settings: Settings, engine: Engine) -> PassSettings:
         default_floor=floor_for(engine.embedder.model),
         enabled=settings.forgetting_pass_enabled,
     )
+
+
+def open_extractor(settings: Settings) -> FactExtractor | None:
+    """The extractor that the settings name; close it when done. None where they name none."""
+    chosen = settings.extractor()
+    if chosen is None:
+        return None
+    # Imported here: the HTTP client takes a while to load, and few have an extractor.
+    from ..handlers.extracting.chat_extractor import ChatExtractor
+
+    return ChatExtractor(chosen)
 
 
 def open_judge_named(settings: Settings, name: str) -> tuple[Judge, Thresholds]:

@@ -6,7 +6,7 @@ from functools import partial
 
 from ..handlers.http.serving import Serving
 from ..handlers.operating.workers import Role
-from .local import open_credentials, open_judge_named, open_memory, open_pass_settings
+from .local import open_credentials, open_extractor, open_judge_named, open_memory, open_pass_settings
 from .settings import Settings
 
 
@@ -21,10 +21,14 @@ async def serving(settings: Settings, roles: Collection[Role]) -> AsyncGenerator
         (await door.caller()).require("installation:admin")
         passes = open_pass_settings(settings, door.engine)
         stack.push_async_callback(passes.judge.close)
+        extractor = open_extractor(settings)
+        if extractor is not None:
+            stack.push_async_callback(extractor.close)
         yield Serving(
             engine=door.engine,
             credentials=open_credentials(door.engine, settings),
             passes=passes,
             broker=door.broker,
             judge_named=partial(open_judge_named, settings),
+            extractor=extractor,
         )

@@ -20,6 +20,7 @@ from pydantic_settings import (
 from ..domain.commitment import EXPIRY_GRACE
 from ..domain.errors import Misconfigured
 from ..handlers.access.jwt_settings import JwtSettings, jwt_settings
+from ..handlers.extracting.settings import ExtractorSettings
 from ..handlers.judges import SystemOneSettings
 from ..handlers.tenancy.tenant_names import TenantName
 from ..handlers.webhooks.settings import WebhookSettings
@@ -153,6 +154,32 @@ class Settings(BaseSettings):
     """A file of thresholds selected for exactly this judge."""
     judge_starting_values: bool = False
     """Use the source's starting thresholds; every proposal is then marked unselected (settlement 12)."""
+
+    extractor_url: str | None = None
+    """Base URL of an OpenAI-compatible chat endpoint that reads facts in new memories, such as
+    ``https://api.openai.com/v1``; without it none are read."""
+    extractor_model: str | None = None
+    """The model id that is sent; it has to be able to answer by a JSON schema."""
+    extractor_key: SecretStr | None = None
+    """Its bearer key."""
+    extractor_path: str | None = None
+    """Path of the route, where it is not ``/chat/completions``."""
+    extractor_allow_plain_http: bool = False
+    """Send the key without TLS to another machine."""
+    extractor_timeout: float = 60.0
+    """Seconds for one attempt."""
+    extractor_deadline: float = 120.0
+    """Seconds for one text in all."""
+    extractor_attempts: int = 3
+    """Attempts for one text."""
+    extractor_max_wait: float = 10.0
+    """Longest pause between attempts, in seconds; an endpoint that asks for more is asked again later."""
+    extractor_max_reply_bytes: int = 1_048_576
+    """A longer reply is refused."""
+    extractor_extra_body: dict[str, Any] = {}
+    """JSON that is added to each request."""
+    extractor_headers: dict[str, str] = Field(default_factory=dict[str, str], repr=False)
+    """Headers that are added to each request, as JSON."""
 
     rebuild_grace: float = Field(default=60.0, ge=0)
     """Seconds that a read model's old generation stays after a rebuild, for whoever still reads it."""
@@ -291,6 +318,27 @@ class Settings(BaseSettings):
             extra_body=self.judge_extra_body,
             extra_headers=self.judge_headers,
             **cast(dict[str, Any], {name: value for name, value in optional.items() if value is not None}),
+        )
+
+    def extractor(self) -> ExtractorSettings | None:
+        """Where facts are read, or None where no extractor is configured. Raises `Misconfigured`."""
+        if self.extractor_url is None and self.extractor_model is None:
+            return None
+        optional: dict[str, Any] = {} if self.extractor_path is None else {"path": self.extractor_path}
+        return ExtractorSettings(
+            # What is missing is refused by its name.
+            base_url=self.extractor_url or "",
+            model=self.extractor_model or "",
+            api_key=self.extractor_key,
+            allow_plain_http=self.extractor_allow_plain_http,
+            timeout=self.extractor_timeout,
+            deadline=self.extractor_deadline,
+            max_attempts=self.extractor_attempts,
+            max_wait=self.extractor_max_wait,
+            max_reply_bytes=self.extractor_max_reply_bytes,
+            extra_body=self.extractor_extra_body,
+            extra_headers=self.extractor_headers,
+            **optional,
         )
 
     def webhooks(self) -> WebhookSettings:

@@ -232,3 +232,14 @@ async def list_facts(
     cursor = await connection.execute(f"select count(*) from facts where {matching.where()}", values)
     [total] = await cursor.fetchone() or (0,)
     return [], total
+
+
+async def said_of(connection: Connection, tenant: UUID, memory_id: UUID) -> list[tuple[str, str, str]]:
+    """(subject, predicate, value) of a memory's facts on record, with or without a known end; on a connection of
+    `generations.read_models`."""
+    cursor = await connection.execute(
+        "select distinct subject, predicate, value from facts where tenant = %s and memory_id = %s "
+        "and until_position is null",
+        (tenant, memory_id),
+    )
+    return [(subject, predicate, value) for subject, predicate, value in await cursor.fetchall()]

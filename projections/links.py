@@ -29,7 +29,8 @@ PAGE = 2_000
 OWNER, SCOPE, LINE, SOURCE, USED = "owner", "scope", "line", "source", "used"
 SHOWN, DECIDED = "shown", "decided"
 """What a row says of its memory: a person or project or scope it was ever filed under; another memory of its
-lineage; one it follows from; a run or session of it; a call to a judge elsewhere that its text was shown in.
+lineage; one it follows from; a run or session of it; a call to a judge or extractor elsewhere that its text was
+shown in.
 Of `DECIDED` ``memory`` is a proposal about the memory, by whose decision a comment may have come."""
 _DECISIONS = (ProposalAccepted.NAME, ProposalRejected.NAME)
 _NAMES = (

@@ -1,9 +1,9 @@
 """The read model of what happened to each memory: one entry per event that concerns it.
 
 Entries of a memory's own stream carry what it said before and after (F11: each entry's ``old`` is the last
-one's ``new``); entries of proposals and verdicts about it, and of commitments that ride on it, stand between them.
-Their order is that in which they were recorded, and within one commit that of ``happened_at``: the position in the
-log where it happened.
+one's ``new``); entries of proposals and verdicts about it, of facts that were read in it, and of commitments that
+ride on it, stand between them. Their order is that in which they were recorded, and within one commit that of
+``happened_at``: the position in the log where it happened.
 """
 
 import json
@@ -58,6 +58,7 @@ def _sealed(prefix: str) -> set[str]:
 
 _SEALED = _array(_sealed("memory."))
 _OF_PROPOSALS = _array(_sealed("proposal."))
+_OF_FACTS = _array(_sealed("fact."))
 _TEXTLESS = frozenset({"content", "topic", "tags", "metadata"})
 
 
@@ -65,7 +66,7 @@ class MemoryHistory:
     """One row per (memory, event)."""
 
     name = "memory_history"
-    version = "4"
+    version = "5"
     tables = ("memory_history",)
     clear_texts = (
         ClearText(
@@ -93,6 +94,12 @@ class MemoryHistory:
             clear=f"name like 'proposal.%%' and detail ?| {_OF_PROPOSALS}",
             becomes=f"detail = detail - {_OF_PROPOSALS}",
         ),
+        ClearText(
+            "memory_history",
+            about="memory_id = any(%(memories)s)",
+            clear=f"name like 'fact.%%' and detail ?| {_OF_FACTS}",
+            becomes=f"detail = detail - {_OF_FACTS}",
+        ),
     )
     stream_column = "stream"
     wants = frozenset(event_names("memory.")) | frozenset(
@@ -101,6 +108,8 @@ class MemoryHistory:
             *event_names("proposal."),
             *event_names("commitment."),
             *event_names("contradiction."),
+            *event_names("extraction."),
+            *event_names("fact."),
             ErasurePerformed.NAME,
             SessionCloserJudged.NAME,
         )

@@ -19,6 +19,7 @@ LEFT_OUT = {
     "token.": "a credential belongs to the installation that issued it",
     "webhook.": "its secret is known to one receiver, which the installation that made it tells; add it here anew",
     "erasure.": "an erasure is proved where it was done; what was erased comes as a skeleton",
+    "extraction.": "a text was read where it was; what that proposed comes",
     "undo.": "what was taken back stands in the history of each memory; who asks for more, asks here",
     "whatif.": "what another judge was asked here is no part of any memory's history",
     "session.": "a lease is that of a running program; in which session something was written stands on it",

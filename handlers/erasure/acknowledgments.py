@@ -17,7 +17,9 @@ from ...streams.tasks import Task
 from ..engine import Engine
 from .saga import CARRIER, Saga
 
-OWN_CONSUMERS = frozenset({"consolidation", "dependencies", "pass-manager", "pass-verdicts", "webhooks"})
+OWN_CONSUMERS = frozenset(
+    {"consolidation", "dependencies", "extraction", "pass-manager", "pass-verdicts", "webhooks"}
+)
 """Durables of this program's own roles; they keep no copies."""
 _BUSY_SECONDS = 0.5
 _LOG = logging.getLogger(__name__)

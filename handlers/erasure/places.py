@@ -151,7 +151,7 @@ OUT_OF_REACH: tuple[OutOfReach, ...] = (
     ),
     OutOfReach(
         "providers",
-        "judges and embedders elsewhere received text",
+        "judges, extractors and embedders elsewhere received text",
         "the certificate names who, for what, and when first and last, as far as the log and the read models "
         "of that moment tell: an embedder of before a rebuild is not named; ask them",
     ),

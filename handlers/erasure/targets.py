@@ -11,6 +11,7 @@ from datetime import datetime
 from uuid import UUID
 
 from ...domain.events import Derived, ErasureKind, ProviderCall
+from ...domain.extraction import EXTRACTOR
 from ...projections.generations import HOME
 from ...projections.links import DECIDED, LINE, OWNER, SCOPE, SHOWN, SOURCE, USED
 from ...streams.database import Connection
@@ -76,7 +77,7 @@ async def find_left(connection: Connection, tenant: UUID, memories: Collection[U
 async def find_judges(
     connection: Connection, tenant: UUID, memories: Collection[UUID]
 ) -> tuple[ProviderCall, ...]:
-    """Judges elsewhere that were shown these, and when."""
+    """Judges and extractors elsewhere that were shown these, and when."""
     cursor = await connection.execute(
         f"select detail, min(at) from {HOME}.memory_links where tenant = %s and kind = %s and about = any(%s) "
         "group by detail",
@@ -86,7 +87,13 @@ async def find_judges(
     for detail, at in await cursor.fetchall():
         times[detail.partition(" ")[2]].append(at)
     return tuple(
-        ProviderCall(provider=judge, operation="judging", calls=len(at), first_at=min(at), last_at=max(at))
+        ProviderCall(
+            provider=judge,
+            operation="extraction" if judge.startswith(EXTRACTOR) else "judging",
+            calls=len(at),
+            first_at=min(at),
+            last_at=max(at),
+        )
         for judge, at in sorted(times.items())
     )
 

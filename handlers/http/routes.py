@@ -29,6 +29,8 @@ from ..erasure.erasures import Erase, ErasureQuery, ErasuresQuery, PreviewErasur
 from ..erasure.rehearsal import Rehearsal
 from ..erasure.views import CertificateCheck, DeploymentKey, ErasurePage, ErasurePreview, ErasureView
 from ..explaining import ChainQuery
+from ..extracting.by_hand import ExtractFacts
+from ..extracting.views import ExtractionView
 from ..facts import FactsQuery
 from ..forgetting.requesting import PassQuery
 from ..operating.event_log import EventsQuery
@@ -160,6 +162,7 @@ ROUTES: tuple[Route, ...] = (
     Route("pin", "POST", f"{_memory}/pin", c.Pin, Written, keyed=True),
     Route("verify", "POST", f"{_memory}/verify", c.Verify, Written, keyed=True),
     Route("resolve", "POST", f"{_memory}/resolve", c.Resolve, Resolved, keyed=True),
+    Route("extract_facts", "POST", f"{_memory}/facts", ExtractFacts, ExtractionView, keyed=True),
     # what memories say
     Route("get_facts", "GET", "/facts", FactsQuery, FactPage),
     Route("commitments", "GET", "/commitments", CommitmentQuery, CommitmentPage),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from ...domain.extraction import FactExtractor
 from ...streams.broker import BrokerSettings
 from ..access.credentials import Credential, Credentials, Verifier
 from ..engine import Engine
@@ -19,6 +20,7 @@ class Serving:
     passes: PassSettings
     broker: BrokerSettings | None = None
     judge_named: JudgeNamed = field(default=no_judges)
+    extractor: FactExtractor | None = None
 
     def memory(self, credential: str, checked_by: Verifier | None = None) -> AsyncMemory:
         """The memory of whoever shows this credential, which is checked at each verb. Closing it is not needed."""
@@ -28,4 +30,5 @@ class Serving:
             self.passes,
             broker=self.broker,
             judge_named=self.judge_named,
+            extractor=self.extractor,
         )

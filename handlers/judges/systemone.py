@@ -19,8 +19,8 @@ from typing import Any, cast
 
 from ...domain.answers import ARGMAX_TOLERANCE, validate_answer
 from ...domain.judging import Answer, AnyItem, AnyRequest, NoVerdict
+from .endpoint import is_model_id
 from .strict_json import NotStrictJson, strict_json_object
-from .systemone_settings import is_model_id
 
 MALFORMED = "malformed_reply"
 MOST_TOKENS = 2**31 - 1
@@ -113,9 +113,9 @@ def decode_reply(body: bytes, items: Sequence[AnyItem], questions: Sequence[Ques
     return Reply(
         answers={item.ref: _answer_to(item, questions, by_id) for item in items},
         model=model,
-        input_tokens=_tokens(counts.get("input_tokens")),
-        output_tokens=_tokens(counts.get("output_tokens")),
-        cost_usd=_cost(counts.get("cost")),
+        input_tokens=token_count(counts.get("input_tokens")),
+        output_tokens=token_count(counts.get("output_tokens")),
+        cost_usd=cost_of(counts.get("cost")),
         request_id=readable_request_id(reply.get("id")),
         extra_answers=len(by_id.keys() - {question.id for question in questions}),
     )
@@ -209,14 +209,14 @@ def _first(detail: Any) -> Any:
     return entries[0] if entries else None
 
 
-def _tokens(value: Any) -> int:
+def token_count(value: Any) -> int:
     """A token count; 0 where it is missing or is no count. A whole float is a count (some servers send one)."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
         return 0
     return int(value)
 
 
-def _cost(value: Any) -> float | None:
+def cost_of(value: Any) -> float | None:
     """A cost in US dollars; None, which means unknown, where it is missing or is no amount."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_COST_USD:
         return None

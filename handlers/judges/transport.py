@@ -1,9 +1,9 @@
-"""One HTTP client for judges: deadline, retries, bounds, and a log without content (judges.md 4.3, 4.4).
+"""One HTTP client for models elsewhere: deadline, retries, bounds, and a log without content (judges.md 4.3, 4.4).
 
 Only what may pass by itself is tried again: 408, 429, 5xx and failures of the connection, except 501 and 505,
 which say that the server will never do it (llama.cpp answers 501 for a model that is no decision model). A
-reply with status 200 is never asked again here, however bad its body: it was billed, and the forgetting pass
-bounds how often an item is retried.
+reply with status 200 is never asked again here, however bad its body: it was billed, and whoever asks bounds how
+often that is tried.
 
 State, answers and key never reach a log line or an error.
 """
@@ -20,9 +20,9 @@ from email.utils import parsedate_to_datetime
 
 import httpx2
 
-from ...domain.judging import JudgeRejected, JudgeUnavailable
+from ...domain.errors import LethelogError
+from .endpoint import Endpoint
 from .systemone import error_type, readable_request_id
-from .systemone_settings import SystemOneSettings
 
 FIRST_PAUSE = 0.5
 LONGEST_BACKOFF = 5.0
@@ -53,7 +53,7 @@ class _Raw:
 
 
 class Transport:
-    """Posts bodies to one System One endpoint. Belongs to the event loop that first uses it.
+    """Posts bodies to one endpoint. Belongs to the event loop that first uses it.
 
     ``transport``, ``sleep``, ``clock``, ``chance`` and ``now`` are the outside world, given so that tests can
     stand in for it.
@@ -61,7 +61,7 @@ class Transport:
 
     def __init__(
         self,
-        settings: SystemOneSettings,
+        settings: Endpoint,
         *,
         transport: httpx2.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -74,22 +74,12 @@ class Transport:
         self._clock = clock
         self._chance = chance
         self._now = now
-        headers = {
-            **settings.extra_headers,
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            # Replies are small, and an unpacked one may not be.
-            "Accept-Encoding": "identity",
-            "User-Agent": "lethelog",
-        }
-        if settings.api_key is not None:
-            headers["Authorization"] = f"Bearer {settings.api_key.get_secret_value()}"
         # No redirect is followed: it would carry key and state to a host nobody configured. No timeout of the
         # client's own: its timeouts restart with every byte, so a trickling server would outlast the deadline.
         # What goes to a server on this machine stays on it: proxies of the environment are for other hosts.
         self._client = httpx2.AsyncClient(
             transport=transport,
-            headers=headers,
+            headers=settings.headers,
             timeout=None,
             follow_redirects=False,
             trust_env=not settings.is_local,
@@ -98,7 +88,8 @@ class Transport:
     async def post(self, body: bytes) -> HttpReply:
         """Send a body and return the reply with status 200.
 
-        Raises `JudgeUnavailable` when attempts or time are used up, and `JudgeRejected` for every other status.
+        Raises the endpoint's ``UNAVAILABLE`` when attempts or time are used up, and its ``REJECTED`` for every
+        other status.
         """
         ends = self._clock() + self._settings.deadline
         attempt = 0
@@ -115,20 +106,22 @@ class Transport:
             else:
                 status = outcome.status
                 if not is_retryable(status):
-                    raise _rejection(status, error_type(outcome.body))
+                    raise _rejection(self._settings, status, error_type(outcome.body))
                 fault, hint = f"status {status}", retry_after(outcome.headers, self._now())
             pause = self._pause(attempt, hint)
             out_of_time = self._clock() + pause >= ends or (hint or 0.0) > self._settings.max_wait
             if attempt >= self._settings.max_attempts or out_of_time:
-                raise JudgeUnavailable(
-                    f"The judge at {self._settings.host} did not answer ({fault}, attempts: {attempt}). "
-                    "Nothing was decided; the items are asked again later.",
+                raise self._settings.UNAVAILABLE(
+                    f"The {self._settings.NOUN} at {self._settings.host} did not answer ({fault}, "
+                    f"attempts: {attempt}). {self._settings.AFTERWARDS}",
                     status=status,
                     fault=fault,
                     attempts=attempt,
                     retry_after=hint,
                 )
-            logger.info("judge call failed: %s, attempt %d, next in %.2f s", fault, attempt, pause)
+            logger.info(
+                "%s call failed: %s, attempt %d, next in %.2f s", self._settings.NOUN, fault, attempt, pause
+            )
             await self._sleep(pause)
 
     async def close(self) -> None:
@@ -203,20 +196,24 @@ def _request_id(headers: Mapping[str, str]) -> str | None:
     return readable_request_id(headers.get("x-typesafe-request-id") or headers.get("x-request-id"))
 
 
-def _rejection(status: int, kind: str | None) -> JudgeRejected:
-    fix = "Redirects are not followed; set LETHELOG_JUDGE_URL to where it leads." if 300 <= status < 400 else _FIX
-    return JudgeRejected(
-        f"The judge refused the request: status {status}{f', {kind}' if kind else ''}. {_FIXES.get(status, fix)}",
+def _rejection(settings: Endpoint, status: int, kind: str | None) -> LethelogError:
+    named = f", {kind}" if kind else ""
+    return settings.REJECTED(
+        f"The {settings.NOUN} refused the request: status {status}{named}. {_fix(settings, status)}",
         status=status,
         error_type=kind,
     )
 
 
-_FIX = "Check LETHELOG_JUDGE_URL, LETHELOG_JUDGE_PATH and LETHELOG_JUDGE_MODEL."
-_FIXES: Mapping[int, str] = {
-    401: "Check LETHELOG_JUDGE_KEY.",
-    402: "The account has no credit left.",
-    403: "Check LETHELOG_JUDGE_KEY and what its account may use.",
-    413: "Lower LETHELOG_JUDGE_ITEMS_PER_CALL.",
-    501: "The model served there is no decision model; set LETHELOG_JUDGE_MODEL to one that is.",
-}
+def _fix(settings: Endpoint, status: int) -> str:
+    prefix = settings.PREFIX
+    if status in settings.FIXES:
+        return settings.FIXES[status]
+    if 300 <= status < 400:
+        return f"Redirects are not followed; set {prefix}_URL to where it leads."
+    fixes = {
+        401: f"Check {prefix}_KEY.",
+        402: "The account has no credit left.",
+        403: f"Check {prefix}_KEY and what its account may use.",
+    }
+    return fixes.get(status, f"Check {prefix}_URL, {prefix}_PATH and {prefix}_MODEL.")

@@ -1,4 +1,4 @@
-"""What runs beside the doors: read models, relay, pass manager, judge workers, schedule, webhooks.
+"""What runs beside the doors: read models, relay, pass manager, judge workers, schedule, webhooks, extraction.
 
 Every role is safe to run in any number of processes: read models and relay have one leader each and others on
 standby, the pass manager and the judges compete for messages.
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ...domain.commitment import EXPIRY_GRACE
 from ...domain.errors import NotFound
+from ...domain.extraction import FactExtractor
 from ...domain.webhook import FAMILIES
 from ...projections import links
 from ...projections.rebuild import drop_retired
@@ -39,6 +40,7 @@ from ..dependencies.reviews import DependencyReviews
 from ..engine import Engine
 from ..erasure.acknowledgments import Acknowledgments
 from ..erasure.erasures import Erasures
+from ..extracting.extracting import Extracting
 from ..forgetting.judge_worker import JudgeWorker
 from ..forgetting.pass_manager import PassManager
 from ..forgetting.requesting import Passes
@@ -62,6 +64,7 @@ Role = Literal[
     "sessions",
     "consolidation",
     "dependencies",
+    "extraction",
 ]
 ALL_ROLES: frozenset[Role] = frozenset(get_args(Role))
 SCHEDULE_SECONDS = 30.0
@@ -97,12 +100,14 @@ class Workers:
         judge_concurrency: int = 4,
         commitment_grace: timedelta = EXPIRY_GRACE,
         closer: CloserSettings | None = None,
+        extractor: FactExtractor | None = None,
     ) -> None:
         self._engine = engine
         self._broker = broker
         self._settings = passes
         self._roles = frozenset(roles)
         self._judge_concurrency = judge_concurrency
+        self._extractor = extractor
         self._sweep = ExpirySweep(engine, commitment_grace)
         self._closer = closer
         self._tasks: list[asyncio.Task[None]] = []
@@ -166,6 +171,8 @@ class Workers:
             subscriptions.append(_consolidations(Consolidating(self._engine).on_requested))
         if "dependencies" in self._roles:
             subscriptions.append(_endings(DependencyReviews(self._engine).on_ended))
+        if "extraction" in self._roles and self._extractor is not None:
+            subscriptions.append(_texts(Extracting(self._engine, self._extractor).on_remembered))
         if self._settings is not None:
             subscriptions += self._passes(broker, self._settings)
         if subscriptions:
@@ -271,6 +278,13 @@ def _endings(handle: EventHandler) -> EventSubscription:
     return EventSubscription("dependencies", names, handle, concurrency=2)
 
 
+def _texts(handle: EventHandler) -> EventSubscription:
+    # What was written before there was an extractor is read where somebody asks for it.
+    policy = RetryPolicy(max_deliveries=5, delays=(5.0, 60.0, 600.0))
+    names = ("memory.remembered",)
+    return EventSubscription("extraction", names, handle, policy=policy, concurrency=4, start="new")
+
+
 def durables_of_roles(broker: BrokerSettings, roles: Collection[str], judge: str) -> list[Durable]:
     """What roles consume by, with the judge of this identity; for comparing with what the broker has."""
 
@@ -290,6 +304,8 @@ def durables_of_roles(broker: BrokerSettings, roles: Collection[str], judge: str
         subscriptions.append(_consolidations(unused))
     if "dependencies" in roles:
         subscriptions.append(_endings(unused))
+    if "extraction" in roles:
+        subscriptions.append(_texts(unused))
     return [one for subscription in subscriptions for one in durables_of(subscription, broker)]
 
 

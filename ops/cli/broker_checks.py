@@ -77,7 +77,9 @@ async def _durables_of(settings: "Settings", broker: "BrokerSettings", standing:
     except LethelogError:
         return ()  # the judge; it has a check of its own
     await judge.close()
-    roles = ALL_ROLES if standing.worker is None else standing.worker.roles
+    roles = frozenset[str](ALL_ROLES if standing.worker is None else standing.worker.roles)
+    if settings.extractor_url is None:
+        roles -= {"extraction"}  # without an extractor there is nothing to consume for
     return durables_of_roles(broker, roles, judge.identity)
 
 

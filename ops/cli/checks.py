@@ -163,6 +163,25 @@ def check_embedder(settings: "Settings", built_as: str | None) -> Check:
     return Check("embedder", "ok", says)
 
 
+def check_extractor(settings: "Settings") -> Check:
+    """Whether facts are read in new memories, and whether the endpoint can be reached; no text is sent."""
+    try:
+        chosen = settings.extractor()
+    except LethelogError as error:
+        return Check("extractor", "fault", error.message)
+    if chosen is None:
+        says = "none is configured, so no facts are read in memories"
+        return Check("extractor", "idle", says, "To have one: LETHELOG_EXTRACTOR_URL, see docs/how-to/facts.md")
+    from ...handlers.extracting.chat_extractor import identity_of
+    from ...handlers.extracting.reaching import trouble_reaching
+
+    trouble = asyncio.run(trouble_reaching(chosen))
+    if trouble is not None:
+        says = f"{identity_of(chosen)} {trouble}"
+        return Check("extractor", "warning", says, "Check LETHELOG_EXTRACTOR_URL and LETHELOG_EXTRACTOR_KEY")
+    return Check("extractor", "ok", f"{identity_of(chosen)} can be reached")
+
+
 def check_judge(settings: "Settings") -> Check:
     """Who judges, by which thresholds, and why nothing would be proposed."""
     from ...handlers.forgetting.settings import PassSettings, proposes_nothing_because

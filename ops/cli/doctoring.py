@@ -14,6 +14,7 @@ from .checks import (
     check_closer,
     check_data_dir,
     check_embedder,
+    check_extractor,
     check_judge,
     check_master_key,
     check_programs,
@@ -71,6 +72,7 @@ def _checks(session: Session, start: bool) -> Generator[Check]:
     yield check_embedder(settings, found.built_as)
     yield check_judge(settings)
     yield check_closer(settings)
+    yield check_extractor(settings)
 
 
 def _table(found: list[Check], fancy: bool) -> Table:

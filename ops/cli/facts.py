@@ -1,4 +1,4 @@
-"""The verb that reads facts."""
+"""The verbs about facts: reading those on record, and having a memory read for more."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
@@ -8,15 +8,16 @@ from rich.text import Text
 
 from . import options as o
 from .cards import time_lines
-from .output import moment, one_line, safe
+from .output import counted, moment, one_line, safe
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
+    from ...handlers.extracting.views import ExtractionView
     from ...handlers.operating.views import FactView
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verb to the command line."""
+    """Add the verbs to the command line."""
     o.add(
         app,
         facts,
@@ -24,6 +25,13 @@ def register(app: typer.Typer) -> None:
         'lethelog facts --subject Ada --predicate "lives in" --valid-at 2026-03-01T09:00:00Z --known-at 1200',
         "lethelog facts --limit 200 --json",
         panel="Read",
+    )
+    o.add(
+        app,
+        extract,
+        f"lethelog extract {o.ID}",
+        f"lethelog extract {o.ID} --key backfill-17 --json",
+        panel="Write",
     )
 
 
@@ -61,6 +69,34 @@ def facts(
     printer.note(f"{len(page.facts)} of {page.total}")
     if page.next_cursor is not None:
         printer.note(f"more with: --cursor {page.next_cursor}")
+
+
+def extract(context: typer.Context, memory_id: o.MemoryId, key: o.Key = None, json_only: Json = False) -> None:
+    """Have a memory read for facts by the extractor that is configured, and propose what it states.
+
+    It writes no fact: proposals wait for `lethelog review`. Workers do so for every new memory; this is for one
+    from before. The text is sent to it, so the tenant has to allow it (`lethelog settings judgment on`).
+    """
+    session = Session.of(context, json_only)
+    printer = session.printer
+    with session.reading("facts") as memory:
+        if printer.watched:
+            with printer.err.status("reading"):
+                found = memory.extract_facts(memory_id, key=key)
+        else:
+            found = memory.extract_facts(memory_id, key=key)
+    printer.answer(found, Text(_came_of(found)))
+    if found.proposals:
+        printer.note("decide with: lethelog review --kind fact")
+
+
+def _came_of(found: "ExtractionView") -> str:
+    if found.outcome != "read":
+        return f"{found.extractor}: {found.outcome.replace('_', ' ')}, so nothing is proposed"
+    dropped = ", ".join(f"{number} {reason.replace('_', ' ')}" for reason, number in found.dropped.items())
+    known = f", {found.already_there} known before" if found.already_there else ""
+    left_out = f"; left out: {dropped}" if dropped else ""
+    return f"{found.extractor}: {counted(len(found.proposals), 'fact')} proposed{known}{left_out}"
 
 
 def _lines(fact: "FactView") -> Iterator[Text]:

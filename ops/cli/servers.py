@@ -112,7 +112,7 @@ def worker(
             "--roles",
             metavar="NAMES",
             help="views, relay, passes, judge, schedule, erasures, webhooks, commitments, sessions, "
-            "consolidation, dependencies, by commas; or all.",
+            "consolidation, dependencies, extraction, by commas; or all.",
         ),
     ] = "all",
     judge_concurrency: JudgeConcurrency = 4,

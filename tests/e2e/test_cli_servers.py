@@ -57,6 +57,7 @@ def test_up_keeps_servers_and_worker_up_twice_is_once_and_down_really_stops_ever
         "sessions",
         "consolidation",
         "dependencies",
+        "extraction",
     }
     assert own.json("up")["worker"]["pid"] == up["worker"]["pid"]
 

@@ -16,6 +16,9 @@ from lethelog.domain.errors import Conflict, LethelogError
 from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.archive import importing
 from lethelog.handlers.engine import Engine, open_engine
+from lethelog.handlers.extracting.chat_extractor import ChatExtractor
+from lethelog.handlers.extracting.extracting import Extracting
+from lethelog.handlers.extracting.settings import ExtractorSettings
 from lethelog.handlers.forgetting.judge_worker import JudgeWorker
 from lethelog.handlers.forgetting.settings import task_queue
 from lethelog.handlers.memories import MemoryCommands, Retry
@@ -197,6 +200,21 @@ async def close_sessions(given: dict[str, Any]) -> None:
     await Closer(engine, ToldCloser(sure=0.95), checkpoint=checkpoint).look()
 
 
+async def extract(given: dict[str, Any]) -> None:
+    """Read new memories for facts, and end without any clean-up at the point ``fatal``."""
+
+    async def checkpoint(point: str) -> None:
+        if point == given["fatal"]:
+            os._exit(9)
+
+    engine = await open_engine(given["database_url"], Keyring.of(b"m" * 32), open_embedder())
+    extractor = ChatExtractor(ExtractorSettings(base_url=given["endpoint"], model="told-1", max_attempts=1))
+    reading = Extracting(engine, extractor, checkpoint=checkpoint)
+    consumers = Consumers(BrokerSettings(given["broker_url"], given["prefix"]), engine.log.decode)
+    await consumers.open([EventSubscription("extraction", ("memory.remembered",), reading.on_remembered)])
+    await asyncio.Event().wait()
+
+
 async def relay(given: dict[str, Any]) -> None:
     """Carry the log to the broker, or stand by; tells which."""
     database = Database(given["database_url"])
@@ -276,6 +294,7 @@ JOBS = {
         consume,
         judge,
         close_sessions,
+        extract,
         subscriber,
         send_webhooks,
     )

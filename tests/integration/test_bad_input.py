@@ -765,6 +765,7 @@ RIGHT: dict[str, dict[str, Any]] = {
     "show_pass": {"pass_id": SOURCE},
     "consolidate": {},
     "consolidation": {"pass_id": SOURCE},
+    "extract_facts": {"memory_id": SOURCE},
     "set_judgment": {"enabled": True},
     "set_policy": {"changes": {}},
     "rebuild": {"name": "review_queue"},

@@ -30,6 +30,7 @@ import psycopg
 import pytest
 from lethelog.domain.closing import ResolutionRequest
 from lethelog.domain.errors import LethelogError, NotFound
+from lethelog.domain.extraction import Extraction, ExtractionRequest, ReadFact, Taken
 from lethelog.domain.fields import Input, parse
 from lethelog.domain.judging import Answer, DecisionRequest, DecisionResult, Evidence, PairItem
 from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller
@@ -41,6 +42,7 @@ from lethelog.handlers.commitments.resolving import Resolving
 from lethelog.handlers.consolidation.passes import Consolidations
 from lethelog.handlers.contradictions.listing import ContradictionListing
 from lethelog.handlers.erasure.erasures import Erasures
+from lethelog.handlers.extracting.by_hand import ExtractingByHand
 from lethelog.handlers.facts import Facts
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.memories import Retry
@@ -128,6 +130,21 @@ class QuotingCloser(ToldCloser):
         assert isinstance(answer, Answer)
         quoted = replace(answer, evidence=Evidence(self.quote, item.written[0].memory_id))
         return replace(result, answers={item.ref: quoted})
+
+
+class TellingExtractor:
+    """Reads the same fact in every text."""
+
+    identity = "extractor:told:1"
+
+    def __init__(self, fact: ReadFact) -> None:
+        self._fact = fact
+
+    async def extract(self, request: ExtractionRequest) -> Extraction:
+        return Extraction("read", "told-1.0", Taken((self._fact,)))
+
+    async def close(self) -> None:
+        pass
 
 
 @dataclass
@@ -237,6 +254,10 @@ async def a_pass(world, broker, said: Said) -> None:
         await a_session(world, said)
         await ContradictionListing(world.engine).page(caller, {"owner": word("contradiction owner")})
         await Consolidations(world.engine).request(caller, {"key": word("consolidation key")})
+        given = {name: word(f"read {name}") for name in ("subject", "predicate", "value", "quote")}
+        extractor = TellingExtractor(ReadFact(**given, confidence=0.5))
+        asked = {"memory_id": said.ids["rejected"], "key": word("extract key")}
+        await ExtractingByHand(world.engine, extractor).extract(caller, asked)
         many = {"verdict": "reject", "comment": word("bulk comment"), "key": word("bulk key")}
         await world.reviewing.decide_many(caller, {**many, "proposal_ids": [uuid4()]})
         undoing = Undoing(world.engine, world.commands)
@@ -498,7 +519,7 @@ KEPT = (
     ) if (verb, name) not in (("revise", "tag"), ("revise", "project"))],
     "move project", "move tag", "archive reason", "restore reason", "suppress reason", "refute reason", "release reason",
     "quarantined topic", "accepted topic", "accepted content", "rejected topic", "rejected content", "verdict quote",
-    "fact subject", "fact predicate", "fact value", "accept comment", "reject comment", "actor name", "approver", "tenant name",
+    "fact subject", "fact predicate", "fact value", "read subject", "read predicate", "read value", "read quote", "accept comment", "reject comment", "actor name", "approver", "tenant name",
     "resolve owner", "follow owner",
 )  # fmt: skip
 """What must be found again through the doors. The successor's tag and project were changed by the move."""
@@ -592,6 +613,7 @@ GIVEN: dict[str, dict[str, str]] = {
     "RequestPass": {"key": "pass key"},
     "ContradictionQuery": {"owner": "contradiction owner", "cursor": "cursor"},
     "RequestConsolidation": {"key": "consolidation key"},
+    "ExtractFacts": {"key": "extract key"},
     "_Keyed": {"key": "remember key of first"},
     "SearchQuery": {"query": "search query"} | dict.fromkeys((*_FILTERS, "tags"), "filter user"),
     "ListQuery": {"tags": "filter tag", "cursor": "cursor"} | dict.fromkeys(_FILTERS, "filter user"),

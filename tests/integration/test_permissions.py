@@ -69,6 +69,7 @@ NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
     "consolidate": ("memory:write", {}),
     "consolidation": ("memory:read", {"pass_id": ID}),
     "contradictions": ("memory:read", {}),
+    "extract_facts": ("memory:write", {"memory_id": ID}),
     "settings": ("memory:read", {}),
     "set_judgment": ("tenant:admin", {"enabled": True}),
     "set_policy": ("tenant:admin", {"changes": {"pairs_cap": 1}}),

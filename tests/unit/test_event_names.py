@@ -17,7 +17,7 @@ NAMES = (
     "contradiction.effect_undone", "contradiction.flagged", "contradiction.resolved",
     "erasure.acknowledged", "erasure.incomplete", "erasure.performed", "erasure.previewed", "erasure.requested",
     "erasure.verified",
-    "fact.asserted", "fact.effect_undone",
+    "extraction.recorded", "fact.asserted", "fact.effect_undone",
     "memory.archived", "memory.edge_added", "memory.effect_undone", "memory.moved", "memory.pinned", "memory.quarantined", "memory.reaffirmed", "memory.refuted",
     "memory.released", "memory.remembered", "memory.restored", "memory.superseded", "memory.suppressed",
     "memory.unpinned", "memory.verified",
