@@ -76,6 +76,9 @@ class ForgettingPolicy(BaseModel):
     """Who decides between two memories that disagree."""
     contradiction_days: Annotated[int, Field(ge=1, le=3_650)] | None = None
     """Within how many days."""
+    on_contradiction: Literal["answer", "refuse"] = "answer"
+    """Until somebody decided between two memories that disagree: reads answer from both, or from neither and name
+    the case (source S4)."""
     residues: tuple[Residue, ...] | None = None
     """Where copies remain that an erasure has to answer for."""
     rehearsed_on: date | None = None

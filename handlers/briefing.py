@@ -29,10 +29,12 @@ from ..projections.commitments import CommitmentStates
 from ..projections.filters import MemoryFilter
 from ..projections.generations import tenant_read_models
 from ..projections.live_memory import LiveMemory
+from ..projections.rows import matching_ids
 from ..streams.database import Connection
 from .access.caller import Caller
 from .as_of import Timed, echoed, look_from
 from .choices import Mode, SectionName, Selector
+from .contradictions.refusing import presented, refused_pairs, sides_of
 from .engine import Engine
 from .operating.views import BriefingItem, BriefingView, MemoryView, PromisedView, SectionView, SelectorView
 from .present import present_rows
@@ -111,13 +113,18 @@ class Briefing:
         wanted = query.sections or (HANDOFF if query.mode == "handoff" else BRIEFING)
         limit = query.section_limit or _LIMITS[query.mode]
         matching = await self._matching(caller.tenant, query, scope, as_of)
+        pairs = await refused_pairs(self._engine, caller.tenant, as_of, query.after)
+        sides, touched = sides_of(pairs), set[UUID]()
         found: dict[str, SectionRows] = {}
         if matching is not None:
             async with tenant_read_models(
                 self._engine.doors, caller.tenant, isolation="repeatable read"
             ) as connection:
+                if sides:
+                    touched = await matching_ids(connection, matching, sides)
+                told = replace(matching, without=sides)
                 for name in dict.fromkeys(wanted):
-                    found[name] = await self._section(connection, matching, _SECTIONS[name], stale_before, limit)
+                    found[name] = await self._section(connection, told, _SECTIONS[name], stale_before, limit)
         sections = {
             name: await self._presented(caller.tenant, found.get(name), as_of, stale_before, query.mode)
             for name in dict.fromkeys(wanted)
@@ -133,6 +140,7 @@ class Briefing:
             generated_at=self._engine.clock(),
             generated_for=query.generated_for,
             sections=sections,
+            refused=await presented(self._engine, caller.tenant, pairs, touched),
             applied_scope=scope,
             as_of=echoed(as_of),
         )

@@ -1,17 +1,20 @@
 """Reading facts: what was on record, and what held in the world (behaviour.md 1.10; A11, A12)."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+from uuid import UUID
 
 from pydantic import Field
 
 from ..domain.fields import Id, Topic, parse
-from ..projections.facts import FactFilter, FactRow, list_facts
+from ..projections.facts import FactFilter, FactRow, list_facts, memories_of
 from ..projections.facts import Facts as FactsView
 from ..projections.generations import tenant_read_models
 from ..projections.live_memory import LiveMemory
 from .access.caller import Caller
 from .as_of import Timed, echoed, look_from
+from .contradictions.refusing import presented, refused_pairs, sides_of
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
 from .operating.views import FactPage, FactView
@@ -49,12 +52,17 @@ class Facts:
         asked = query.model_dump(exclude={"cursor", "limit", "after"})
         beyond = read_cursor(query.cursor, asked) if query.cursor is not None else None
         matching = FactFilter(caller.tenant, as_of, query.subject, query.predicate, query.memory_id)
+        pairs = await refused_pairs(self._engine, caller.tenant, as_of, query.after)
         async with tenant_read_models(self._engine.doors, caller.tenant) as connection:
-            rows, total = await list_facts(connection, matching, query.limit + 1, beyond)
+            sides = sides_of(pairs)
+            touched = await memories_of(connection, matching, sides) if sides else set[UUID]()
+            told = replace(matching, without=sides)
+            rows, total = await list_facts(connection, told, query.limit + 1, beyond)
         page, more = rows[: query.limit], len(rows) > query.limit
         return FactPage(
             facts=tuple(map(_view, page)),
             total=total,
+            refused=await presented(self._engine, caller.tenant, pairs, touched),
             next_cursor=make_cursor(asked, page[-1].recorded_at, page[-1].fact_id) if more else None,
             as_of=echoed(as_of),
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from ..domain.event import Event, event_class
 from ..domain.fields import Id, Instant, MemoryType, Name, Scope, Tags, parse
 from ..domain.memory import evolve
 from ..projections.as_of import AsOf
+from ..projections.contradictions import OpenPair
 from ..projections.filters import MemoryFilter
 from ..projections.generations import tenant_read_models
 from ..projections.live_memory import LiveMemory
@@ -19,16 +21,17 @@ from ..projections.memory_history import MemoryHistory
 from ..projections.parked import refuse_parked
 from ..projections.progress import wait_for
 from ..projections.rows import list_rows, read_rows
-from ..projections.search import Search
+from ..projections.search import Hit, Search
 from ..streams.database import Connection
 from ..streams.directory import NameKind
 from ..streams.folding import fold_stream
 from .access.caller import Caller
 from .as_of import Timed, echoed, in_words, look_from
 from .choices import StatusChoice
+from .contradictions.refusing import presented, refused_pairs, sides_of
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
-from .operating.views import History, HistoryEntry, MemoryPage, MemoryView, SearchHit, SearchResult
+from .operating.views import History, HistoryEntry, MemoryPage, MemoryView, RefusedPair, SearchHit, SearchResult
 from .present import present_rows
 from .tenancy.scopes import applied_scope
 
@@ -119,7 +122,7 @@ class Reading:
         matching = await self._filter(caller, query, as_of)
         if matching is None:
             return SearchResult(hits=(), count=0, applied_scope=query.scope, as_of=echoed(as_of))
-        hits = await self._search.search(query.query, matching, query.limit)
+        hits, refused = await self._answered(caller.tenant, query, matching)
         views = await present_rows(self._engine, caller.tenant, [hit.row for hit in hits], as_of.now)
         return SearchResult(
             hits=tuple(
@@ -132,9 +135,26 @@ class Reading:
                 for hit, view in zip(hits, views, strict=True)
             ),
             count=len(hits),
+            refused=refused,
             applied_scope=query.scope,
             as_of=echoed(as_of),
         )
+
+    async def _answered(
+        self, tenant: UUID, query: SearchQuery, matching: MemoryFilter
+    ) -> tuple[Sequence[Hit], tuple[RefusedPair, ...]]:
+        """The best matches, and the pairs that are refused instead of others."""
+        hits = await self._search.search(query.query, matching, query.limit)
+        pairs: Sequence[OpenPair] = ()
+        if self._scratch is None:
+            pairs = await refused_pairs(self._engine, tenant, matching.as_of, query.after)
+        without: set[UUID] = set()
+        # What comes in the place of a refused one may be refused as well.
+        while sides := sides_of(pairs, {hit.row.memory_id for hit in hits}):
+            without.update(sides)
+            narrowed = replace(matching, without=tuple(without))
+            hits = await self._search.search(query.query, narrowed, query.limit)
+        return hits, await presented(self._engine, tenant, pairs, without)
 
     async def list(self, caller: Caller, arguments: Mapping[str, Any]) -> MemoryPage:
         """A page of memories, newest first by when they were said, with the exact total."""

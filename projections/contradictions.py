@@ -5,7 +5,10 @@ There is no personal text here; what contradicts each other stands in the memori
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from ..domain.events import (
     ContradictionEffectUndone,
@@ -15,7 +18,11 @@ from ..domain.events import (
 )
 from ..streams.database import Connection
 from ..streams.payloads import RecordedEvent
+from .live_memory import RETRIEVABLE
 from .projection import ClearText, Projection
+
+MOST_PAIRS = 10_000
+"""Pairs that are refused at once, the oldest; more wait for nobody who decides them."""
 
 _FLAGGED: dict[str, str] = {
     "tenant": "uuid not null",
@@ -124,4 +131,37 @@ _UPDATE = (
     + ", ".join(f"{name} = r.{name}" for name in _DECIDED)
     + f" from jsonb_to_record(%s::jsonb) as r({_typed(_CHANGED)}) "
     "where c.tenant = r.tenant and c.contradiction_id = r.contradiction_id and c.position < r.position"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPair:
+    """Two memories that cannot both hold, as long as nobody decided."""
+
+    contradiction_id: UUID
+    memory_id: UUID
+    related_id: UUID
+    owner: UUID | None
+    due_at: datetime | None
+
+    @property
+    def sides(self) -> tuple[UUID, UUID]:
+        return self.memory_id, self.related_id
+
+
+async def open_pairs(connection: Connection, tenant: UUID, now: datetime) -> list[OpenPair]:
+    """Undecided pairs of which a read would tell both, the oldest first; on a connection of
+    `generations.read_models`.
+
+    Where one side ended by itself there is nothing left to refuse: the other stands alone.
+    """
+    cursor = await connection.execute(_OPEN_PAIRS, {"tenant": tenant, "now": now, "limit": MOST_PAIRS})
+    return [OpenPair(*row) for row in await cursor.fetchall()]
+
+
+_OPEN_PAIRS = (
+    "select c.contradiction_id, c.memory_id, c.related_id, c.owner, c.due_at from contradictions c "
+    "where c.tenant = %(tenant)s and c.outcome is null and (select count(*) from live_memory "
+    "where live_memory.tenant = c.tenant and live_memory.memory_id in (c.memory_id, c.related_id) "
+    f"and {RETRIEVABLE} and successor is null) = 2 order by c.flagged_at, c.contradiction_id limit %(limit)s"
 )

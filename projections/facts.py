@@ -148,6 +148,8 @@ class FactFilter:
     subject: str | None = None
     predicate: str | None = None
     memory_id: UUID | None = None
+    without: tuple[UUID, ...] = ()
+    """Memories whose facts are left out."""
 
     def where(self) -> str:
         """SQL condition on facts; its values are `values`."""
@@ -165,6 +167,8 @@ class FactFilter:
             parts.append("predicate_digest = %(predicate)s")
         if self.memory_id is not None:
             parts.append("memory_id = %(memory)s")
+        if self.without:
+            parts.append("memory_id <> all(%(without)s)")
         return " and ".join((*parts, f"not exists ({self._barred()})"))
 
     def _barred(self) -> str:
@@ -181,6 +185,7 @@ class FactFilter:
             "subject": None if self.subject is None else _digest(self.subject),
             "predicate": None if self.predicate is None else _digest(self.predicate),
             "memory": self.memory_id,
+            "without": list(self.without),
         }
 
 
@@ -232,6 +237,15 @@ async def list_facts(
     cursor = await connection.execute(f"select count(*) from facts where {matching.where()}", values)
     [total] = await cursor.fetchone() or (0,)
     return [], total
+
+
+async def memories_of(connection: Connection, matching: FactFilter, among: Sequence[UUID]) -> set[UUID]:
+    """Which of these memories the facts asked for are of; on a connection of `generations.read_models`."""
+    cursor = await connection.execute(
+        f"select distinct memory_id from facts where {matching.where()} and memory_id = any(%(among)s)",
+        matching.values() | {"among": list(among)},
+    )
+    return {row[0] for row in await cursor.fetchall()}
 
 
 async def said_of(connection: Connection, tenant: UUID, memory_id: UUID) -> list[tuple[str, str, str]]:

@@ -65,6 +65,8 @@ class MemoryFilter:
     """Only what is stale, by the rule of the forgetting pass."""
     session_run: UUID | None = None
     """The session run that an event of the memory was made in."""
+    without: tuple[UUID, ...] = ()
+    """Memories that are left out."""
 
     def where(self) -> str:
         """SQL condition; its values are `values`."""
@@ -100,6 +102,8 @@ class MemoryFilter:
                 "where h.tenant = %(tenant)s and h.session = %(session_run)s "
                 "and (%(known)s::bigint is null or h.position <= %(known)s))"
             )
+        if self.without:
+            parts.append("memory_id <> all(%(without)s)")
         return " and ".join(parts)
 
     def values(self) -> dict[str, Any]:
@@ -117,5 +121,6 @@ class MemoryFilter:
             "recorded_before": self.recorded_before,
             "stale_before": self.stale_before,
             "session_run": self.session_run,
+            "without": list(self.without),
             **{f"ref_{column}": value for column, value in self.references.items()},
         }

@@ -111,6 +111,15 @@ async def read_rows(
     return {row.memory_id: row for row in map(memory_row, await cursor.fetchall())}
 
 
+async def matching_ids(connection: Connection, matching: MemoryFilter, among: Sequence[UUID]) -> set[UUID]:
+    """Which of these memories match; on a connection of `generations.read_models`."""
+    cursor = await connection.execute(
+        f"select memory_id from {matching.as_of.source} where {matching.where()} and memory_id = any(%(among)s)",
+        matching.values() | {"among": list(among)},
+    )
+    return {row[0] for row in await cursor.fetchall()}
+
+
 async def list_rows(
     connection: Connection, matching: MemoryFilter, limit: int, after: tuple[datetime, UUID] | None
 ) -> tuple[list[MemoryRow], int]:

@@ -116,11 +116,23 @@ class FactView(View):
     """The proposal that a reviewer accepted; None for one that was said together with its memory."""
 
 
+class RefusedPair(View):
+    """Two memories that contradict each other and are not told before somebody decided which holds (S4)."""
+
+    contradiction: UUID
+    memories: tuple[UUID, UUID]
+    owner: str | None = None
+    """Who has to decide."""
+    due_at: datetime | None = None
+
+
 class FactPage(View):
     """One page of facts, the latest recorded first; ``total`` is exact."""
 
     facts: tuple[FactView, ...]
     total: int
+    refused: tuple[RefusedPair, ...] = ()
+    """Whose facts are left out, as the tenant's policy says."""
     next_cursor: str | None = None
     as_of: AsOfView | None = None
 
@@ -221,6 +233,8 @@ class BriefingView(View):
     generated_at: datetime
     generated_for: str | None = None
     sections: dict[str, SectionView]
+    refused: tuple[RefusedPair, ...] = ()
+    """What is left out and not counted, as the tenant's policy says."""
     applied_scope: str | None = None
     as_of: AsOfView | None = None
 
@@ -239,6 +253,8 @@ class SearchResult(View):
 
     hits: tuple[SearchHit, ...]
     count: int
+    refused: tuple[RefusedPair, ...] = ()
+    """What would have been among them, as the tenant's policy says."""
     applied_scope: str | None = None
     as_of: AsOfView | None = None
 

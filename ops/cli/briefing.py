@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ...handlers.choices import SectionName
 from . import options as o
-from .cards import time_lines
+from .cards import refused_lines, time_lines
 from .output import moment, one_line, safe
 from .session import Json, Session, fields
 
@@ -120,6 +120,8 @@ def _about(everything: bool, scope: str | None, project: str | None, include_uns
 
 def _answer(session: Session, view: "BriefingView") -> None:
     session.printer.answer(view, *time_lines(view.as_of), *_lines(view))
+    for line in refused_lines(view.refused):
+        session.printer.note(line)
 
 
 def _lines(view: "BriefingView") -> Iterator[Text]:

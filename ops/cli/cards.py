@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PassView,
         ProposalDetail,
         ProposalView,
+        RefusedPair,
     )
 
 SIDE_BY_SIDE = 100
@@ -75,6 +76,15 @@ def time_lines(as_of: "AsOfView | None") -> Iterator[Text]:
     if as_of.valid_at is not None:
         said.append(f"what held at {moment(as_of.valid_at)}")
     yield Text("; ".join(said), "bold")
+
+
+def refused_lines(pairs: "Sequence[RefusedPair]") -> Iterator[str]:
+    """What an answer leaves out since nobody decided it yet."""
+    for one in pairs:
+        owner = "" if one.owner is None else f", which {one_line(one.owner)} decides"
+        due = "" if one.due_at is None else f" by {moment(one.due_at)}"
+        both = " and ".join(map(str, one.memories))
+        yield f"not told: {both} contradict each other{owner}{due}; see: lethelog contradictions"
 
 
 def pass_table(view: "PassView") -> RenderableType:

@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from . import options as o
-from .cards import time_lines
+from .cards import refused_lines, time_lines
 from .output import counted, moment, one_line, safe
 from .session import Json, Session, fields
 
@@ -67,6 +67,8 @@ def facts(
     printer = session.printer
     printer.answer(page, *time_lines(page.as_of), *(line for one in page.facts for line in _lines(one)))
     printer.note(f"{len(page.facts)} of {page.total}")
+    for line in refused_lines(page.refused):
+        printer.note(line)
     if page.next_cursor is not None:
         printer.note(f"more with: --cursor {page.next_cursor}")
 

@@ -7,7 +7,15 @@ from rich.table import Table
 from rich.text import Text
 
 from . import options as o
-from .cards import chain_lines, history_lines, memory_card, pass_table, proposal_card, time_lines
+from .cards import (
+    chain_lines,
+    history_lines,
+    memory_card,
+    pass_table,
+    proposal_card,
+    refused_lines,
+    time_lines,
+)
 from .output import Printer, moment, one_line, safe
 from .session import Json, Session, fields
 
@@ -109,6 +117,8 @@ def search(
     _print_times(printer, result.as_of)
     if not result.hits:
         printer.note("nothing found")
+    for line in refused_lines(result.refused):
+        printer.note(line)
     for hit in result.hits:
         _print_short(printer, hit.memory, Text(f"{hit.score:6.3f}  ", "cyan"), superseded=hit.superseded)
 

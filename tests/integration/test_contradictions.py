@@ -8,8 +8,10 @@ import pytest
 from lethelog.domain import events as e
 from lethelog.domain.contradiction import contradiction_id
 from lethelog.domain.errors import Conflict, InvalidInput, StaleProposal
+from lethelog.handlers.briefing import Briefing
 from lethelog.handlers.contradictions.listing import ContradictionListing
 from lethelog.handlers.erasure.erasures import Erasures
+from lethelog.handlers.facts import Facts
 from lethelog.handlers.forgetting.open_proposals import take_slot
 from lethelog.handlers.forgetting.pass_log import WORKER
 from lethelog.handlers.undoing.undoing import Undoing
@@ -288,3 +290,116 @@ async def test_after_an_undo_the_other_one_may_be_chosen(world):
     [found] = await listed(world)
     assert (found.holds, found.replaces) == (newer, older)
     assert (await world.get(older)).superseded_by == newer
+
+
+# --- refusing to answer ------------------------------------------------------------------------------------------------
+
+
+async def refusing(world) -> None:
+    changes = {"on_contradiction": "refuse"}
+    await world.engine.tenants.set_policy(world.caller.tenant, changes, world.caller.actor)
+
+
+async def search(world, query: str, **fields):
+    await world.catch_up()
+    return await world.reading.search(world.caller, {"query": query, **fields})
+
+
+async def briefed(world, **fields):
+    await world.catch_up()
+    asked = {"selector": "all", "mode": "full", **fields}
+    return await Briefing(world.engine).brief(world.caller, asked)
+
+
+async def told_facts(world, **fields):
+    await world.catch_up()
+    return await Facts(world.engine).get(world.caller, fields)
+
+
+async def test_a_flagged_pair_that_is_queried_is_refused_with_both_ids(world):
+    """Refuse on contradiction: optional mode, escalate instead of answering (S4)."""
+    owner = await world.engine.directory.register(world.caller.tenant, "actor", "ada")
+    policy = {"contradiction_owner": owner, "contradiction_days": 14}
+    await world.engine.tenants.set_policy(world.caller.tenant, policy, world.caller.actor)
+    older, newer, review = await flagged(world, "decision")
+    other = await world.remember("The office has a garden", memory_type="decision")
+    before = await search(world, "where is the office?")
+    assert {hit.memory.id for hit in before.hits} == {older, newer, other} and before.refused == ()
+    assert (await briefed(world)).refused == ()
+
+    await refusing(world)
+    found = await search(world, "where is the office?")
+    assert [hit.memory.id for hit in found.hits] == [other] and found.count == 1
+    [refused] = found.refused
+    assert set(refused.memories) == {older, newer} and refused.contradiction == contradiction_id(older, newer)
+    assert (refused.owner, refused.due_at) == ("ada", (await listed(world))[0].due_at)
+    brief = await briefed(world)
+    assert [item.id for item in brief.sections["recent_decisions"].items] == [other]
+    assert brief.sections["recent_decisions"].count == 1 and brief.refused == (refused,)
+    # Whoever looks at the case is told both.
+    assert [(await world.get(one)).content for one in (older, newer)] == [
+        "The office is in Berlin",
+        "The office is in Hamburg",
+    ]
+    await world.catch_up()
+    assert (await world.reading.list(world.caller, {})).total == 3
+
+    await accept(world, review, holds=newer)
+    decided = await search(world, "where is the office?", current=True)
+    assert {hit.memory.id for hit in decided.hits} == {newer, other} and decided.refused == ()
+    assert (await briefed(world)).sections["recent_decisions"].count == 2
+
+
+async def test_only_what_was_asked_for_is_refused_and_others_take_its_place(world):
+    await flagged(world)
+    await refusing(world)
+    lunch = [await world.remember(f"Lunch is at noon in room {n}") for n in range(3)]
+    found = await search(world, "when is lunch?", limit=1)
+    assert found.hits[0].memory.id in lunch and found.refused == ()
+    found = await search(world, "The office is in Berlin", limit=1)
+    assert found.hits[0].memory.id in lunch and len(found.refused) == 1
+    assert (await search(world, "office", scope="work")).refused == ()
+    assert (await briefed(world, selector="scope", scope="work")).refused == ()
+
+
+async def test_facts_of_a_pair_that_nobody_decided_are_not_told(world):
+    said = {"subject": "office", "predicate": "is in"}
+    older, newer = [
+        (
+            await world.commands.remember(
+                world.caller,
+                {"topic": "t", "content": f"The office is in {city}", "facts": [said | {"value": city}]},
+            )
+        ).memory.id
+        for city in ("Berlin", "Hamburg")
+    ]
+    await world.remember("Ada")
+    await world.catch_up()
+    await accept(world, await conflict_verdict(world, older, newer))
+    assert {one.value for one in (await told_facts(world)).facts} == {"Berlin", "Hamburg"}
+    await refusing(world)
+    page = await told_facts(world, subject="office")
+    assert (page.facts, page.total, len(page.refused)) == ((), 0, 1)
+    assert (await told_facts(world, subject="garden")).refused == ()
+
+
+async def test_a_side_that_ended_leaves_the_other_to_answer_and_the_past_is_told_as_it_was(world):
+    older, newer, _ = await flagged(world)
+    known = await world.engine.log.head()
+    await refusing(world)
+    assert (await search(world, "office")).hits == ()
+    then = await search(world, "office", known_at=known)
+    assert {hit.memory.id for hit in then.hits} == {older, newer} and then.refused == ()
+    await world.commands.archive(world.caller, {"memory_id": older})
+    alone = await search(world, "office")
+    assert ([hit.memory.id for hit in alone.hits], alone.refused) == ([newer], ())
+
+
+async def test_one_tenant_s_mode_and_pairs_are_nobody_else_s(world):
+    await flagged(world)
+    await refusing(world)
+    other = await world.another_caller()
+    theirs = await world.commands.remember(other, {"topic": "t", "content": "The office is in Berlin"})
+    await world.catch_up()
+    found = await world.reading.search(other, {"query": "office"})
+    assert ([hit.memory.id for hit in found.hits], found.refused) == ([theirs.memory.id], ())
