@@ -131,6 +131,24 @@ class EventParked(Unavailable):
     code = "event_parked"
 
 
+class ExtractorUnavailable(Unavailable):
+    """The extractor could not be asked just now (connection, 408, 429, 5xx, deadline); nothing was proposed."""
+
+    code = "extractor_unavailable"
+
+
+class ExtractorRejected(LethelogError):
+    """The extractor refused the request itself (bad key, unknown model). Asking again does not help."""
+
+    code = "extractor_rejected"
+
+
+class ExtractorMalformed(LethelogError):
+    """The extractor answered something that is no answer. It was billed, and no fact was taken from it."""
+
+    code = "extractor_malformed"
+
+
 class Misconfigured(LethelogError):
     """A setting, file or installed part does not fit; the message names it and the fix."""
 

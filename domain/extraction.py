@@ -15,7 +15,6 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .commands import MOST_FACTS
-from .errors import LethelogError, Unavailable
 from .fields import Content, Topic, normalised
 from .judging import SPLIT_STATE_CHARS, fenced_block, visible
 from .memory import Memory
@@ -154,24 +153,6 @@ class Extraction:
     output_tokens: int = 0
     cost_usd: float | None = None
     request_id: str | None = None
-
-
-class ExtractorUnavailable(Unavailable):
-    """The extractor could not be asked just now (connection, 408, 429, 5xx, deadline); nothing was proposed."""
-
-    code = "extractor_unavailable"
-
-
-class ExtractorRejected(LethelogError):
-    """The extractor refused the request itself (bad key, unknown model). Asking again does not help."""
-
-    code = "extractor_rejected"
-
-
-class ExtractorMalformed(LethelogError):
-    """The extractor answered something that is no answer. It was billed, and no fact was taken from it."""
-
-    code = "extractor_malformed"
 
 
 @runtime_checkable

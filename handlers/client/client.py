@@ -191,6 +191,7 @@ class AsyncClient:
     run_pass = verb(AsyncMemory.run_pass)
     show_pass = verb(AsyncMemory.show_pass)
     wait_for_pass = verb(AsyncMemory.wait_for_pass)
+    extract_facts = verb(AsyncMemory.extract_facts)
     consolidate = verb(AsyncMemory.consolidate)
     consolidation = verb(AsyncMemory.consolidation)
     settings = verb(AsyncMemory.settings)

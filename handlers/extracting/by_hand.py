@@ -43,11 +43,6 @@ class ExtractingByHand:
         """
         caller.require("memory:write")
         command = parse(ExtractFacts, arguments)
-        if self._extractor is None:
-            raise Misconfigured(
-                "no extractor is configured; set LETHELOG_EXTRACTOR_URL and LETHELOG_EXTRACTOR_MODEL",
-                setting="LETHELOG_EXTRACTOR_URL",
-            )
         key = await command_key(self._engine.vault, caller.tenant, command, command.key, "extract")
         if command.key is not None:
             earlier = await self._engine.log.find_command(caller.tenant, key)
@@ -57,6 +52,11 @@ class ExtractingByHand:
                 return await self._view(caller.tenant, earlier.subject)
         memory = await self._memories.load(caller.tenant, command.memory_id)
         refuse_unless_live(memory, "read for facts")
+        if self._extractor is None:
+            raise Misconfigured(
+                "no extractor is configured; set LETHELOG_EXTRACTOR_URL and LETHELOG_EXTRACTOR_MODEL",
+                setting="LETHELOG_EXTRACTOR_URL",
+            )
         read = new_id()
         task = Task(caller.tenant, memory.id, read, caller.actor, read, key)
         return await self._view(caller.tenant, await Extracting(self._engine, self._extractor).read(task, memory))

@@ -3,12 +3,8 @@
 import hashlib
 import logging
 
-from ...domain.extraction import (
-    EXTRACTOR,
-    Extraction,
-    ExtractionRequest,
-    ExtractorRejected,
-)
+from ...domain.errors import ExtractorRejected
+from ...domain.extraction import EXTRACTOR, Extraction, ExtractionRequest
 from ..judges.transport import Transport
 from .chat import ChatReply, decode_reply, encode_request
 from .settings import ExtractorSettings

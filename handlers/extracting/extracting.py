@@ -13,14 +13,20 @@ from itertools import count
 from uuid import UUID, uuid5
 
 from ...domain import events as e
-from ...domain.errors import BudgetExceeded, Conflict, Erased, KeyReused, NotCaughtUp
+from ...domain.errors import (
+    BudgetExceeded,
+    Conflict,
+    Erased,
+    ExtractorMalformed,
+    ExtractorUnavailable,
+    KeyReused,
+    NotCaughtUp,
+)
 from ...domain.extraction import (
     EXTRACTION_OPERATION,
     MOST_CHARS,
     Extraction,
     ExtractionRequest,
-    ExtractorMalformed,
-    ExtractorUnavailable,
     FactExtractor,
     ReadFact,
     make_extraction,

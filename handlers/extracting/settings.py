@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from ...domain.errors import LethelogError
-from ...domain.extraction import ExtractorRejected, ExtractorUnavailable
+from ...domain.errors import ExtractorRejected, ExtractorUnavailable, LethelogError
 from ..judges.endpoint import Endpoint
 
 DEFAULT_PATH = "/chat/completions"

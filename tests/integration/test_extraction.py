@@ -10,13 +10,20 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from lethelog.domain.errors import BudgetExceeded, Conflict, Erased, KeyReused, Misconfigured, NotFound
-from lethelog.domain.extraction import (
-    EXTRACTION_OPERATION,
-    MOST_CHARS,
+from lethelog.domain.errors import (
+    BudgetExceeded,
+    Conflict,
+    Erased,
     ExtractorMalformed,
     ExtractorRejected,
     ExtractorUnavailable,
+    KeyReused,
+    Misconfigured,
+    NotFound,
+)
+from lethelog.domain.extraction import (
+    EXTRACTION_OPERATION,
+    MOST_CHARS,
 )
 from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.erasure.erasures import Erasures
