@@ -187,7 +187,10 @@ def _leads_here(recorded: RecordedEvent, proposal: UUID) -> bool:
     if isinstance(recorded.event, e.SessionCloserJudged):
         return recorded.event.proposal_id == proposal
     return recorded.name in (
-        "pass.requested", "pass.started", "pass.candidates_selected", "session.opened",
+        "pass.requested",
+        "pass.started",
+        "pass.candidates_selected",
+        "session.opened",
         "extraction.recorded",
     )
 
