@@ -29,6 +29,7 @@ from lethelog.handlers.http.problems import STATUS, TITLES, problem_of
 from lethelog.handlers.http.routes import BY_VERB, KEY_HEADER, POSITION_HEADER, ROUTES, STREAMED
 from lethelog.handlers.http.settings import HttpSettings
 from lethelog.handlers.memory import AsyncMemory
+from sse_starlette.sse import AppStatus
 
 from .held import Held
 from .rest_server import Served, serving_world
@@ -375,7 +376,9 @@ async def test_an_archive_moves_from_one_server_to_another(world, elsewhere, tmp
             assert (moved.content, moved.status) == ("Moves with its history", "archived")
 
 
-async def test_a_request_under_way_is_finished_when_the_server_is_told_to_end(world):
+async def test_a_request_under_way_is_finished_when_the_server_is_told_to_end(world, monkeypatch):
+    # A server that is told to end says so to every stream of its process, for good: later tests have some, too.
+    monkeypatch.setattr(AppStatus, "should_exit", False)
     async with serving_world(world) as served:
         token = await served.token()
         held = Held(world.database_url)
