@@ -1,0 +1,71 @@
+"""`lethelog serve` as it is started: a process on embedded servers, called by every door it has."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+from lethelog import Client as RestClient
+from lethelog.ops import embedded
+from lethelog.ops.local import Memory
+from mcp import Client as McpClient
+from mcp.client.streamable_http import streamable_http_client
+
+
+def started(data_dir: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
+    """The process, and where it listens."""
+    command = [sys.executable, "-m", "lethelog", "--data-dir", str(data_dir), "serve", "--port", "0", "--json"]
+    process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    said = ""
+    for line in process.stdout:
+        said += line
+        if line.startswith("}"):
+            return process, json.loads(said)["url"]
+    raise AssertionError((process.wait(), said, process.stderr.read() if process.stderr else ""))
+
+
+async def tools_over_mcp(url: str, token: str) -> tuple[set[str], dict[str, object]]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        McpClient(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
+    ):
+        tools = {tool.name for tool in (await client.list_tools()).tools}
+        found = await client.call_tool("search", {"query": "where do deploys go"})
+        return tools, found.structured_content or {}
+
+
+def test_one_process_answers_rest_and_mcp_and_ends_well_when_it_is_told_to(tmp_path: Path):
+    data_dir = tmp_path / "data"
+    try:
+        with Memory.local(data_dir, actor="person:ada") as memory:
+            token = memory.tokens.issue("agent:planner", permissions=["memory:read", "memory:write"]).text
+        process, url = started(data_dir)
+        with RestClient(url, token) as client:
+            written = client.remember("Deploys go to Hetzner", memory_type="decision")
+            assert client.search("where do deploys go").hits[0].memory.id == written.memory.id
+        tools, found = asyncio.run(tools_over_mcp(url, token))
+        assert len(tools) == 12 and str(written.memory.id) in json.dumps(found)
+        refused = httpx2.post(f"{url}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        assert refused.status_code == 401
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, (out, err)
+        assert "Hetzner" not in err and token not in err
+    finally:
+        embedded.discard(data_dir)
+
+
+def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        command = [sys.executable, "-m", "lethelog", "--data-dir", str(tmp_path / "data"), "serve", "--port", port]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
+    assert ran.returncode == 2 and f"port {port}" in ran.stderr, ran.stderr
+    assert not (tmp_path / "data" / "pg").exists()
