@@ -117,7 +117,8 @@ async def budget(world):
 async def records(world) -> list[Any]:
     found = await world.engine.log.beginnings(world.caller.tenant, "extraction.", after=0, upto=2**62, limit=100)
     streams = await world.engine.log.read_streams(world.caller.tenant, [stream for _, stream in found])
-    return [recorded.event for events in streams.values() for recorded in events]
+    recorded = [one for events in streams.values() for one in events]
+    return [one.event for one in sorted(recorded, key=lambda one: one.position)]
 
 
 # --- what is proposed --------------------------------------------------------------------------------------------------
