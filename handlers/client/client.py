@@ -5,6 +5,7 @@ import functools
 import hashlib
 import inspect
 import json
+import os
 import secrets
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from pathlib import Path
@@ -261,7 +262,7 @@ class AsyncClient:
         try:
             async with self.wire.streaming("GET", "/archive", _sent_fields(dict(chosen))) as response:
                 said, seen = response.headers.get(ARCHIVE_HEADER, ""), hashlib.sha256()
-                with partial.open("wb") as out:
+                with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
                     async for chunk in response.aiter_bytes():
                         seen.update(chunk)
                         out.write(chunk)

@@ -144,7 +144,10 @@ def _problem(response: httpx2.Response) -> LethelogError:
     except ValueError:
         document = None
     if isinstance(document, dict) and "code" in document:
-        return error_of(cast("dict[str, Any]", document))
+        said = cast("dict[str, Any]", document)
+        if said["code"] == "rate_limited":
+            return Unavailable("more requests than the server allows at a time; try again in a moment")
+        return error_of(said)
     return Unavailable(f"the server answers {response.status_code}, and not as a Lethelog server does")
 
 

@@ -177,8 +177,9 @@ class Extracting:
             )
         day = (await self._engine.log.now()).date()
         settled = (await self._engine.tenants.budget(task.tenant, day)).settled
-        # One that was answered badly was billed, so the next is a call of its own; one that broke off goes on.
-        call = next(one for n in count(1) if (one := uuid5(task.id, f"call {n}")) not in settled)
+        # One that was answered badly was billed, so the next is a call of its own; one that broke off goes on,
+        # on the day whose budget it is taken out of.
+        call = next(one for n in count(1) if (one := uuid5(task.id, f"call {day} {n}")) not in settled)
         tenant = await self._engine.tenants.get(task.tenant, fresh=True)
         if not tenant.judgment:
             raise NotAllowed(

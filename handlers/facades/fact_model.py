@@ -95,7 +95,14 @@ class FactModel:
             "temperature": 0,
         }
         try:
-            reply = await self._transport.post(json.dumps(body, ensure_ascii=False).encode())
+            sent = json.dumps(body, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            sent = None
+        if sent is None:
+            # Outside the handler: the error it would come with holds the whole text.
+            raise ExtractionFailed("the conversation holds half of a surrogate pair; nothing was written")
+        try:
+            reply = await self._transport.post(sent)
         except (JudgeUnavailable, JudgeRejected) as failed:
             status = failed.details.get("status")
             raise ExtractionFailed(

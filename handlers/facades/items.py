@@ -16,7 +16,7 @@ from uuid import UUID
 from weakref import WeakValueDictionary
 
 from ...domain.apart import ITEM, ItemName, item_name
-from ...domain.errors import Conflict, InvalidInput
+from ...domain.errors import Conflict, InvalidInput, QuotaExceeded, Unavailable
 from ...domain.memory import Memory
 from ...projections.as_of import AsOf
 from ...projections.filters import MemoryFilter
@@ -197,8 +197,8 @@ class Items:
         }
         try:
             return (await self._commands.revise_apart(caller, fields)).position
-        except Conflict:
-            # Somebody wrote or deleted it meanwhile, and that counts.
+        except (Conflict, QuotaExceeded, Unavailable):
+            # Somebody wrote or deleted it meanwhile, and that counts; and no read fails for what it would prolong.
             return 0
 
     async def _put_over(self, caller: Caller, put: Put, content: str, present: Memory | None) -> int | None:

@@ -159,7 +159,8 @@ class Mem0Reading:
         if wanted is None:
             matching: MemoryFilter | None = MemoryFilter(caller.tenant, as_of, status="live")
         else:
-            matching = await self._matching(caller.tenant, wanted, "live", as_of)
+            # Wherever it is filed: what is not found here would stay, and be said to be gone.
+            matching = await self._matching(caller.tenant, wanted, "live", as_of, everywhere=True)
         rows = [] if matching is None else await self._kept(matching, {})
         return rows if wanted is not None else [row for row in rows if _came_through(row)]
 
@@ -167,7 +168,13 @@ class Mem0Reading:
         return await look_from(self._engine, caller.tenant, parse(Timed, times), LiveMemory.name)
 
     async def _matching(
-        self, tenant: UUID, wanted: Mapping[str, Any], status: StatusFilter, as_of: AsOf
+        self,
+        tenant: UUID,
+        wanted: Mapping[str, Any],
+        status: StatusFilter,
+        as_of: AsOf,
+        *,
+        everywhere: bool = False,
     ) -> MemoryFilter | None:
         """Conditions of SQL; None where a name was never used and nothing can match."""
         references: dict[str, UUID] = {}
@@ -179,7 +186,7 @@ class Mem0Reading:
             if known is None:
                 return None
             references[_COLUMNS[name]] = known
-        scope = await applied_scope(self._engine, tenant, None)
+        scope = None if everywhere else await applied_scope(self._engine, tenant, None)
         return MemoryFilter(tenant, as_of, status=status, scope=scope, references=references)
 
     async def _kept(self, matching: MemoryFilter, wanted: Mapping[str, Any]) -> list[MemoryRow]:

@@ -60,6 +60,10 @@ def create_app(serving: Serving, settings: HttpSettings | None = None) -> FastAP
     return app
 
 
+class _BrokenOff(Exception):
+    """An answer ended before its end."""
+
+
 class Watched:
     """Counts requests and their times by route, and turns what nobody expected into an answer without content."""
 
@@ -85,7 +89,8 @@ class Watched:
             # The message of an unknown error may hold anything; its class says where to look.
             _LOG.error("%s on %s", type(error).__name__, _template(scope))
             if status:
-                raise
+                # Ends the connection; the error itself would be printed with its message.
+                raise _BrokenOff(type(error).__name__) from None
             status = 500
             await _failed(Request(scope))(scope, receive, send)
         finally:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from fastapi import Request, Response
-from starlette.background import BackgroundTask
 from starlette.responses import FileResponse
+from starlette.types import Receive, Send
+from starlette.types import Scope as RequestScope
 
 from ...domain.errors import InvalidInput, NotFound
 from ...domain.fields import Input, MemoryType, Name, Scope, parse
@@ -48,6 +49,18 @@ IMPORT = Route("import_archive", "POST", "/archive", ImportQuery, ImportResult)
 FOREIGN = Route("import_foreign", "POST", "/archive/{source}", ImportQuery, ForeignResult)
 
 
+class _SentOnce(FileResponse):
+    """The whole file, whose folder is gone afterwards, however that ends."""
+
+    async def __call__(self, scope: RequestScope, receive: Receive, send: Send) -> None:
+        # Part of an archive is none, and a wrong range would end before anything is cleared away.
+        whole = {**scope, "headers": [one for one in scope["headers"] if one[0] != b"range"]}
+        try:
+            await super().__call__(whole, receive, send)
+        finally:
+            shutil.rmtree(Path(self.path).parent, ignore_errors=True)
+
+
 class Archives:
     """Sends and receives archives."""
 
@@ -63,15 +76,12 @@ class Archives:
         try:
             file = folder / "archive.jsonl"
             written = await memory.export_archive(file, **chosen)
+            said = written.model_copy(update={"file": file.name}).model_dump_json()
+            headers = {ARCHIVE_HEADER: said, POSITION_HEADER: str(memory.position)}
+            return _SentOnce(file, media_type=_LINES, filename="lethelog-archive.jsonl", headers=headers)
         except BaseException:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
             raise
-        gone = BackgroundTask(shutil.rmtree, folder, ignore_errors=True)
-        said = written.model_copy(update={"file": file.name}).model_dump_json()
-        headers = {ARCHIVE_HEADER: said, POSITION_HEADER: str(memory.position)}
-        return FileResponse(
-            file, media_type=_LINES, filename="lethelog-archive.jsonl", background=gone, headers=headers
-        )
 
     async def take_in(self, request: Request) -> Response:
         """Read an archive in that is the body."""

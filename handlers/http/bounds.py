@@ -18,6 +18,7 @@ from .settings import HttpSettings
 
 _WINDOW_SECONDS = 10
 _UNMETERED = ("/healthz", "/readyz", "/version", "/metrics")
+_COOKIES = ("__Host-lethelog", "lethelog")
 _ARCHIVES = "/api/v1/archive"
 
 
@@ -93,12 +94,19 @@ class _TooLarge(Exception):
 
 def _who(scope: Scope) -> str:
     headers = Headers(scope=scope)
-    shown = headers.get("authorization") or headers.get("cookie")
+    _, _, shown = headers.get("authorization", "").partition(" ")
+    shown = shown.strip() or _session_cookie(headers.get("cookie", ""))
     if shown:
         # Never the credential itself: what is kept here might be dumped.
         return hashlib.sha256(shown.encode()).hexdigest()
     client = scope.get("client")
     return client[0] if client else "unknown"
+
+
+def _session_cookie(header: str) -> str:
+    """The page's own cookie, and none that somebody puts beside it."""
+    pairs = (one.strip().partition("=") for one in header.split(";"))
+    return next((value for name, _, value in pairs if name in _COOKIES), "")
 
 
 async def _refuse(send: Send, code: str, status: int, detail: str, retry_after: int | None = None) -> None:

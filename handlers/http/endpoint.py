@@ -29,6 +29,8 @@ def endpoint(serving: Serving, route: Route) -> Callable[[Request], Awaitable[Re
 
     async def answer(request: Request) -> Response:
         memory = serving.memory(bearer(request))
+        # Before anything is read from somebody whom nobody knows.
+        await memory.caller()
         arguments = await arguments_of(route, request)
         # Refused here, as the document says: the Python door takes some of them as plain arguments.
         parse(route.takes, {name: value for name, value in arguments.items() if name != "key"})

@@ -15,6 +15,7 @@ from .serving import Serving
 
 READY_SECONDS = 5.0
 """How long the database may take to answer before the server is not ready."""
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 
@@ -56,6 +57,8 @@ class Figures:
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         """One request; ``route`` is a template, never an address."""
+        # Whatever a client calls a method would stay for ever.
+        method = method if method in _METHODS else "other"
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 

@@ -31,7 +31,7 @@ class SessionRuns:
 
     async def of(self, context: ServerRequestContext[Any, Any], memory: "AsyncMemory") -> "WrittenFields":
         """What a write of this request names, as keyword arguments. Raises what opening a session does."""
-        session = "" if context.request is None else context.request.headers.get(_SESSION_HEADER)
+        session = _session(context)
         if session is None:
             return {}
         opening = self._runs.get(session)
@@ -42,7 +42,8 @@ class SessionRuns:
                 self._runs.popitem(last=False)
         try:
             return {"session_run_id": await asyncio.shield(opening)}
-        except LethelogError:
+        except Exception:
+            # Whatever it was, the next write tries again.
             if self._runs.get(session) is opening:
                 del self._runs[session]
             raise
@@ -54,6 +55,14 @@ class SessionRuns:
             with contextlib.suppress(LethelogError, asyncio.CancelledError):
                 await memory.sessions.close(await opening)
         self._runs.clear()
+
+
+def _session(context: ServerRequestContext[Any, Any]) -> str | None:
+    """Which session: that of the process, or of a credential and the name it gives, since names prove nothing."""
+    if context.request is None:
+        return ""
+    named = context.request.headers.get(_SESSION_HEADER)
+    return None if named is None else f"{context.request.user.access_token.client_id}:{named}"
 
 
 async def _opened(memory: "AsyncMemory", agent: str | None) -> UUID:

@@ -26,7 +26,9 @@ def word_diff(older: str, newer: str) -> list[Piece] | None:
 
 
 def _pieces(before: list[str], after: list[str]) -> Iterator[Piece]:
-    for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=len(before) > 200).get_opcodes():
+    for tag, a, b, c, d in SequenceMatcher(
+        None, before, after, autojunk=max(len(before), len(after)) > 200
+    ).get_opcodes():
         if tag == "equal":
             yield Piece("both", "".join(before[a:b]))
             continue

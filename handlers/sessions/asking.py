@@ -111,7 +111,9 @@ class Asking:
             request = make_resolution_request(look.now, asked.item, self._judge.limits.max_state_chars)
             # Of other texts it is another call, which says on record whom they were shown to.
             shown = ",".join(str(one) for one in sorted(request.items[0].shown))
-            call_id = uuid5(look.run, f"closer:{look.epoch}:{found.commitment}:{attempt}:{shown}")
+            # And on another day, whose budget it is taken out of.
+            day = look.now.date()
+            call_id = uuid5(look.run, f"closer:{look.epoch}:{day}:{found.commitment}:{attempt}:{shown}")
             envelope = Envelope(
                 CLOSER,
                 cause=call_id,
@@ -123,7 +125,7 @@ class Asking:
             if self._judge.metered:
                 await self._engine.tenants.reserve_call(
                     settings,
-                    look.now.date(),
+                    day,
                     call_id=call_id,
                     pass_id=look.run,
                     envelope=envelope,

@@ -74,8 +74,8 @@ class Closer:
         for tenant in await self._engine.vault.tenants():
             try:
                 looked += await self._look_at_tenant(tenant, now)
-            except (JudgeUnavailable, JudgeRejected) as error:
-                # The next tenant's judge is the same one.
+            except JudgeUnavailable as error:
+                # The next tenant's judge is the same one. What it refuses is the matter of one text.
                 _LOG.warning("the session closer goes on later: %s", error.code)
                 break
             except LethelogError as error:
@@ -100,7 +100,7 @@ class Closer:
                     looked += await self._look_at_session(tenant, run, now)
                 except Stopped:
                     return looked
-                except (JudgeUnavailable, JudgeRejected, BudgetExceeded):
+                except (JudgeUnavailable, BudgetExceeded):
                     raise
                 except LethelogError as error:
                     _LOG.warning("a session was left for later: %s", error.code)

@@ -101,7 +101,7 @@ async def unchanged(engine: Engine, tenant: UUID, asked: Asked, shown: Collectio
 
 _FOUND = f"""
     with written as (
-        select memory_id, scope, project, recorded_at, embedding, embedding_model from live_memory
+        select memory_id, scope, project, user_ref, recorded_at, embedding, embedding_model from live_memory
         where tenant = %(tenant)s and {LIVE} and (expires_at is null or expires_at > %(now)s)
         and memory_id in (select memory_id from memory_history where tenant = %(tenant)s and session = %(run)s
             and name = %(remembered)s and position > %(after)s and position <= %(upto)s
@@ -113,6 +113,7 @@ _FOUND = f"""
         from commitments c join live_memory m on m.tenant = c.tenant and m.memory_id = c.memory_id
             join written w on w.scope = m.scope and w.project is not distinct from m.project
             and w.memory_id <> m.memory_id and w.recorded_at > c.opened_at
+            and (w.user_ref is null or m.user_ref is null or w.user_ref = m.user_ref)
         where c.tenant = %(tenant)s and {PRESENT} and {DUE} and {LIVE} and c.commitment_id <> all(%(settled)s)
             and (m.expires_at is null or m.expires_at > %(now)s)
             and (%(user)s::uuid is null or m.user_ref is null or m.user_ref = %(user)s)

@@ -57,6 +57,10 @@ def serve(
         int,
         typer.Option("--rate", metavar="N", min=0, help="Requests per second of one credential; 0 for no bound."),
     ] = 200,
+    behind_tls: Annotated[
+        bool,
+        typer.Option("--behind-tls", help="A proxy on this machine ends TLS: the page's cookie is for TLS only."),
+    ] = False,
     json_only: Json = False,
 ) -> None:
     """Serve REST, MCP, the review page and events over HTTP until SIGTERM or Ctrl-C.
@@ -89,6 +93,7 @@ def serve(
                 chosen,
                 listening,
                 rate=rate,
+                behind_tls=behind_tls,
                 tls=None if certificate is None or certificate_key is None else (certificate, certificate_key),
                 ready=ready,
             )
@@ -123,6 +128,7 @@ async def _serve(
     listening: socket.socket,
     *,
     rate: int,
+    behind_tls: bool,
     tls: tuple[str, str] | None,
     ready: Callable[[str], None],
 ) -> None:
@@ -133,7 +139,11 @@ async def _serve(
     async with contextlib.AsyncExitStack() as stack:
         parts = await stack.enter_async_context(serving(session.settings, roles))
         app = create_app(
-            parts, HttpSettings(requests_per_second=rate, secure_cookies=tls is not None or not _local(listening))
+            parts,
+            HttpSettings(
+                requests_per_second=rate,
+                secure_cookies=behind_tls or tls is not None or not _local(listening),
+            ),
         )
         if importlib.util.find_spec("mcp") is not None:
             # Imported here: it takes a while to load, and is an extra of its own.

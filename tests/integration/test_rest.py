@@ -5,7 +5,9 @@ import inspect
 import json
 import logging
 import signal
+import tempfile
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -25,6 +27,7 @@ from lethelog.domain.errors import (
 from lethelog.handlers.access.caller import TOKEN_PERMISSIONS
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.client.client import AsyncClient
+from lethelog.handlers.http.bounds import _who
 from lethelog.handlers.http.problems import STATUS, TITLES, problem_of
 from lethelog.handlers.http.routes import BY_VERB, KEY_HEADER, POSITION_HEADER, ROUTES, STREAMED
 from lethelog.handlers.http.settings import HttpSettings
@@ -425,3 +428,43 @@ async def test_a_server_that_is_not_there_is_said_to_be_so():
     async with AsyncClient("http://127.0.0.1:9", "lethe_x") as client:
         with pytest.raises(Unavailable, match="does not answer"):
             await client.remember("x")
+
+
+def names_in(folder: Path) -> list[str]:
+    return [one.name for one in folder.iterdir()]
+
+
+async def test_an_archive_is_sent_whole_and_leaves_no_copy_whatever_part_was_asked_for(
+    served, tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with served.plain() as http:
+        await http.post("/memories", json={"content": "In the archive"})
+        for part in ("bytes=abc", "bytes=999999999-", "bytes=0-10"):
+            answer = await http.get("/archive", headers={"Range": part})
+            assert answer.status_code == 200 and "In the archive" in answer.text, part
+            assert names_in(tmp_path) == [], part
+
+
+async def test_what_a_client_calls_a_method_is_no_label(served):
+    async with served.plain() as http:
+        await http.request("CANARYMETHOD", "/memories")
+        figures = (await http.get(f"{served.url}/metrics")).text
+    assert 'method="other"' in figures and "CANARYMETHOD" not in figures
+
+
+async def test_a_stranger_is_refused_before_what_was_sent_is_looked_at(served):
+    async with served.plain() as http:
+        http.headers["Authorization"] = "Bearer nonsense"
+        answer = await http.post("/memories", content=b"{", headers={"content-type": "application/json"})
+    assert answer.status_code == 401
+
+
+def test_one_credential_is_one_however_it_is_spelt_and_cookies_beside_the_pages_do_not_count():
+    def asked(**headers: str) -> str:
+        named = [(name.encode(), value.encode()) for name, value in headers.items()]
+        return _who({"type": "http", "headers": named, "client": ("192.0.2.1", 1)})
+
+    assert len({asked(authorization=f"{kind} token") for kind in ("Bearer", "bearer", "BEARER  ")}) == 1
+    assert asked(cookie="lethelog=a") == asked(cookie="x=1; lethelog=a") != asked(cookie="lethelog=b")
+    assert asked(cookie="x=1") == asked(cookie="x=2") == "192.0.2.1"

@@ -37,6 +37,8 @@
   document.addEventListener("keydown", (event) => {
     const typing = event.target.closest("input:not([type=checkbox]), textarea, select");
     if (typing || event.ctrlKey || event.metaKey || event.altKey || !keysOn()) return;
+    // A key that is held decides once; the next proposal has not been looked at yet.
+    if (event.repeat && !"jk".includes(event.key)) return;
     const list = rows();
     const where = list.length ? current() : document;
     if (event.key === "j") step(1);
