@@ -130,6 +130,10 @@ class Desk:
                 form = await form_of(request, session.csrf)
                 visit = Visit(request, memory, session, caller, visit.query, form)
             return await view(visit)
+        except InvalidCredential:
+            # The token ended between two of a page's reads.
+            self.sessions.end(request.cookies.get(self.cookie))
+            return to_login(request, "ended")
         except LethelogError as error:
             return refused(visit, error)
         finally:
