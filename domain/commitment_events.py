@@ -38,6 +38,7 @@ class CommitmentTransitioned(Event):
     """It stands otherwise now."""
 
     NAME = "commitment.transitioned"
+    SCHEMA = 2
 
     memory_id: UUID
     """The memory it rides on."""

@@ -149,6 +149,7 @@ class ResolutionStaged(Staged):
     """
 
     NAME = "proposal.resolution_staged"
+    SCHEMA = 2
     KIND = "resolution"
     CLEAR = frozenset({"commitment", "session", "written"})
 

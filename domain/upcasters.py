@@ -16,7 +16,23 @@ def _superseded_from_1(fields: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "held_until": None}
 
 
-UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType({("memory.superseded", 1): _superseded_from_1})
+def _resolution_staged_from_1(fields: dict[str, Any]) -> dict[str, Any]:
+    """Schema 1 did not say what the judge had been shown."""
+    return {**fields, "written": []}
+
+
+def _transitioned_from_1(fields: dict[str, Any]) -> dict[str, Any]:
+    """Schema 1 did not name the model of the closer's judge."""
+    return {**fields, "model": None}
+
+
+UPCASTERS: Mapping[tuple[str, int], Upcaster] = MappingProxyType(
+    {
+        ("commitment.transitioned", 1): _transitioned_from_1,
+        ("memory.superseded", 1): _superseded_from_1,
+        ("proposal.resolution_staged", 1): _resolution_staged_from_1,
+    }
+)
 """(stored name, schema it reads) -> step to the next schema."""
 
 
