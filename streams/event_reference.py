@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from ..domain import events as _registered  # noqa: F401  # pyright: ignore[reportUnusedImport] - it fills the registry
 from ..domain.event import Event, event_class, event_names
+from .schema_words import form_of
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "events.md"
 _HEAD = """# Events
@@ -54,26 +55,7 @@ def _row(kind: type[Event], field: str, schema: dict[str, Any]) -> str:
         kept = "sealed"
     elif field in kind.NAMED:
         kept = f"named ({kind.NAMED[field]})"
-    return f"| `{field}` | {_form(schema)} | {kept} |\n"
-
-
-def _form(schema: dict[str, Any]) -> str:
-    parts = cast("list[dict[str, Any]]", schema.get("anyOf", [schema]))
-    forms = [_one_form(part) for part in parts]
-    return " or ".join("nothing" if form == "null" else form for form in forms)
-
-
-def _one_form(schema: dict[str, Any]) -> str:
-    if "const" in schema:
-        return f"`{schema['const']}`"
-    if "enum" in schema:
-        return ", ".join(f"`{one}`" for one in schema["enum"])
-    if "$ref" in schema:
-        return str(schema["$ref"]).rpartition("/")[2]
-    if schema.get("type") == "array":
-        inner = schema.get("items")
-        return "list" + (f" of {_form(cast('dict[str, Any]', inner))}" if isinstance(inner, dict) else "")
-    return str(schema.get("format", schema.get("type", "any")))
+    return f"| `{field}` | {form_of(schema, absent='nothing')} | {kept} |\n"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as RequestScope
 
 from ...domain.errors import InvalidInput, NotFound
-from ...domain.fields import Input, MemoryType, Name, Scope, parse
+from ...domain.fields import Input, parse
+from ..archive.exporting import ExportArchive
 from ..archive.foreign import ForeignFormat, ForeignResult
 from ..archive.importing import ImportResult
 from . import wire
@@ -24,27 +25,13 @@ from .serving import Serving
 _LINES = "application/x-ndjson"
 
 
-class ExportQuery(Input):
-    """Which memories, and whether with their texts."""
-
-    content: bool = True
-    memory_types: tuple[MemoryType, ...] = ()
-    scope: Scope | None = None
-    project: Name | None = None
-    user_id: Name | None = None
-    agent_id: Name | None = None
-    run_id: Name | None = None
-    session_id: Name | None = None
-    subject: Name | None = None
-
-
 class ImportQuery(Input):
     """Whether to tell only what would come."""
 
     dry_run: bool = False
 
 
-EXPORT = Route("export_archive", "GET", "/archive", ExportQuery, ImportResult)
+EXPORT = Route("export_archive", "GET", "/archive", ExportArchive, ImportResult)
 IMPORT = Route("import_archive", "POST", "/archive", ImportQuery, ImportResult)
 FOREIGN = Route("import_foreign", "POST", "/archive/{source}", ImportQuery, ForeignResult)
 
@@ -71,7 +58,7 @@ class Archives:
         """The archive of the caller's tenant, or of what a filter keeps."""
         memory = self._serving.memory(bearer(request))
         chosen = wire.from_query(EXPORT, request.query_params.multi_items())
-        parse(ExportQuery, chosen)
+        parse(ExportArchive, chosen)
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="lethelog-export-"))
         try:
             file = folder / "archive.jsonl"

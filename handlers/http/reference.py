@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
+from ...streams.schema_words import form_of
 from .openapi import document
 from .routes import PREFIX
 
@@ -56,27 +57,7 @@ def _fields(operation: dict[str, Any]) -> Iterator[str]:
     for name, where, required, schema in rows:
         said = " ".join(str(schema.get("description", "")).split()).replace("``", "`").replace("|", "\\|")
         must = "required. " if required else ""
-        yield f"| `{name}` | {where} | {_form(schema)} | {must}{said} |\n"
-
-
-def _form(schema: dict[str, Any]) -> str:
-    parts = cast("list[dict[str, Any]]", schema.get("anyOf", [schema]))
-    return " or ".join(_one_form(part) for part in parts if part.get("type") != "null")
-
-
-def _one_form(schema: dict[str, Any]) -> str:
-    if "enum" in schema:
-        return ", ".join(f"`{one}`" for one in schema["enum"])
-    if "$ref" in schema:
-        return str(schema["$ref"]).rpartition("/")[2]
-    if schema.get("type") == "array":
-        inner = schema.get("items")
-        return "list" + (f" of {_form(cast('dict[str, Any]', inner))}" if isinstance(inner, dict) else "")
-    bounds = [f"{word} {schema[key]}" for key, word in _BOUNDS.items() if key in schema]
-    return ", ".join([str(schema.get("format", schema.get("type", "any"))), *bounds])
-
-
-_BOUNDS = {"minimum": "from", "maximum": "to", "maxLength": "at most"}
+        yield f"| `{name}` | {where} | {form_of(schema)} | {must}{said} |\n"
 
 
 if __name__ == "__main__":

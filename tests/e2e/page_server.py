@@ -31,6 +31,8 @@ from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import Actor, Envelope
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from ..integration.review_desk import conflict_of
+
 T = TypeVar("T")
 PATIENCE = 30_000
 """Milliseconds that a condition is waited for before it is taken for failed; none is a wait by itself."""
@@ -172,22 +174,7 @@ class Desk:
             for town in ("Berlin", "Hamburg")
         ]
         verdict = uuid4()
-        staged = e.ProposalStaged(
-            pass_id=uuid4(),
-            ref="p0",
-            rule="pair",
-            action="conflict",
-            memory_id=older,
-            related_id=newer,
-            judged_pair=(older, newer),
-            probability=0.7,
-            probabilities={"keep_both": 0.3, "conflict": 0.7},
-            judge="told:1",
-            model="told-1.0",
-            seen={older: 1, newer: 1},
-            threshold=0.6,
-            verdict_event=uuid4(),
-        )
+        staged = conflict_of(older, newer)
         await self.server.serving.engine.log.append(
             Unit(
                 tenant=self.tenant,

@@ -8,7 +8,7 @@ from lethelog.handlers.sessions.closer import Closer
 from lethelog.handlers.sessions.sessions import Sessions
 
 from .passes import ToldCloser
-from .reviews import with_views
+from .review_desk import with_views
 
 
 async def promise(world, text: str = "Send the report to Ada", **fields) -> UUID:

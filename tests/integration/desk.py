@@ -35,8 +35,7 @@ from lethelog.streams.tasks import Task
 from .conftest import World
 from .desk_reads import Told, agrees, but, everything_read, log_of, one_live_head_per_lineage, restored
 from .passes import pass_settings
-from .review_desk import staged
-from .reviews import reviewer
+from .review_desk import reviewer, staged
 from .test_fact_proposals import propose as propose_fact
 
 TEXTS = (

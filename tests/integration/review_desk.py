@@ -1,11 +1,16 @@
 """What the tests of the review desk share: proposals of a kind, and decisions with the read models kept up beside."""
 
 import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
 from uuid import uuid4
 
 from lethelog.domain import events as e
+from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.reviewing.staging import stage
-from lethelog.streams.payloads import Envelope
+from lethelog.streams.payloads import Actor, Envelope
+
+T = TypeVar("T")
 
 
 async def staged(world, said: e.Staged):
@@ -42,8 +47,28 @@ def edge_of(newer, older, kind="supersedes"):
     )
 
 
-async def with_views(world, work):
-    """The read models are brought up beside, since decisions and undos wait for them."""
+def conflict_of(older, newer):
+    """A judge says that the two are in conflict, before it is in the queue."""
+    return e.ProposalStaged(
+        pass_id=uuid4(),
+        ref="p0",
+        rule="pair",
+        action="conflict",
+        memory_id=older,
+        related_id=newer,
+        judged_pair=(older, newer),
+        probability=0.7,
+        probabilities={"keep_both": 0.3, "conflict": 0.7},
+        judge="told:1",
+        model="told-1.0",
+        seen={older: 1, newer: 1},
+        threshold=0.6,
+        verdict_event=uuid4(),
+    )
+
+
+async def with_views(world, work: Awaitable[T]) -> T:
+    """The read models are brought up beside, since the work waits for them."""
 
     async def views() -> None:
         while True:
@@ -59,3 +84,9 @@ async def with_views(world, work):
 
 async def decided(world, proposal, verdict="accept"):
     return await with_views(world, getattr(world.reviewing, verdict)(world.caller, {"proposal_id": proposal}))
+
+
+async def reviewer(world, name: str) -> Caller:
+    """Another reviewer of the same tenant."""
+    tenant = world.caller.tenant
+    return Caller(tenant, Actor("person", await world.engine.directory.register(tenant, "actor", name)))

@@ -5,7 +5,6 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from lethelog.domain import events as e
 from lethelog.domain.contradiction import contradiction_id
 from lethelog.domain.errors import Conflict, InvalidInput, StaleProposal
 from lethelog.handlers.briefing import Briefing
@@ -18,26 +17,13 @@ from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import Envelope
 
+from .review_desk import conflict_of
+
 
 async def conflict_verdict(world, older: UUID, newer: UUID) -> UUID:
     """A proposal of a judge that says the two are in conflict."""
     stream = uuid4()
-    staged = e.ProposalStaged(
-        pass_id=uuid4(),
-        ref="p0",
-        rule="pair",
-        action="conflict",
-        memory_id=older,
-        related_id=newer,
-        judged_pair=(older, newer),
-        probability=0.7,
-        probabilities={"keep_both": 0.3, "conflict": 0.7},
-        judge="told:1",
-        model="told-1.0",
-        seen={older: 1, newer: 1},
-        threshold=0.6,
-        verdict_event=uuid4(),
-    )
+    staged = conflict_of(older, newer)
     await world.engine.log.append(
         Unit(
             tenant=world.caller.tenant,

@@ -44,7 +44,7 @@ from pydantic import SecretStr
 
 from ..chat_server import Answer, ChatServer, answer, chatting, completion, fact, facts
 from .broker_fixtures import eventually
-from .reviews import with_views
+from .review_desk import with_views
 from .test_erasure import erase
 
 TEXT = "Ada moved to Porto in January and works for Orla."

@@ -16,7 +16,7 @@ from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.streams.payloads import Envelope
 
 from .passes import ToldJudge, old, run_pass, sure
-from .reviews import reviewer, with_views
+from .review_desk import reviewer, with_views
 
 
 class Priced(ToldJudge):

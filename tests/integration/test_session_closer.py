@@ -23,8 +23,7 @@ from lethelog.streams.sealing import UnusableKey
 
 from .closing import budget, judged, look, over, promise, queue, status, while_asked
 from .passes import ToldCloser
-from .review_desk import decided, dependency
-from .reviews import with_views
+from .review_desk import decided, dependency, with_views
 from .test_audit import tamper
 from .test_erasure import clear_rows, erase
 

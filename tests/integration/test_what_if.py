@@ -15,7 +15,7 @@ from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.handlers.whatif.whatif import WhatIf
 
 from .passes import ToldJudge, old, run_pass
-from .reviews import with_views
+from .review_desk import with_views
 
 CHANCES = {"Fly.io": 0.9, "Heroku": 0.87, "Friday": 0.7}
 
