@@ -34,6 +34,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 _NOT_SENT = ("self", "report")
 _RECONNECT_SECONDS = 1.0
+_SILENCE_SECONDS = 60.0
+"""The server pings every fifteen seconds."""
 
 
 def verb(
@@ -218,13 +220,15 @@ class AsyncClient:
         while True:
             headers = {"Accept": "text/event-stream", **({} if last is None else {"Last-Event-ID": last})}
             try:
-                async with self.wire.streaming("GET", "/events/stream", params, headers) as response:
+                async with self.wire.streaming(
+                    "GET", "/events/stream", params, headers, silence_seconds=_SILENCE_SECONDS
+                ) as response:
                     last = last or _begin(params, response)
                     async for event_id, data in _messages(response):
                         event = EventView.model_validate_json(data)
                         last = event_id
                         yield event
-            except (httpx2.TransportError, Unavailable):
+            except Unavailable:
                 if last is None:
                     raise
             await asyncio.sleep(_RECONNECT_SECONDS)
@@ -270,7 +274,7 @@ class AsyncClient:
             if seen.hexdigest() != written.sha256:
                 raise Unavailable("the archive did not arrive as it was sent; try again")
             partial.replace(file)
-        except (httpx2.TransportError, ValidationError):
+        except ValidationError:
             raise Unavailable("the archive broke off before its end; try again") from None
         finally:
             partial.unlink(missing_ok=True)

@@ -83,14 +83,18 @@ class Wire:
         path: str,
         params: Mapping[str, Any],
         headers: Mapping[str, str] | None = None,
+        *,
+        silence_seconds: float | None = None,
         **sent: Any,
     ) -> AsyncGenerator[httpx2.Response]:
-        """An answer that is read piece by piece."""
+        """An answer that is read piece by piece, and waited for without end: an archive is made before it is sent.
+
+        ``silence_seconds`` is how long nothing may come, where the server says now and then that it is there.
+        """
         request = self._http.build_request(
             method, path, params=_params(params), headers=dict(headers or {}), **sent
         )
-        # What comes may be a long time apart; that the server is there is told by its pings.
-        request.extensions["timeout"] = {"connect": 10.0, "read": 60.0, "write": 60.0, "pool": 10.0}
+        request.extensions["timeout"] = {"connect": 10.0, "read": silence_seconds, "write": 60.0, "pool": 10.0}
         try:
             response = await self._http.send(request, stream=True)
         except httpx2.TransportError as error:
@@ -101,6 +105,8 @@ class Wire:
                 raise _problem(response)
             self._note(response)
             yield response
+        except httpx2.TransportError as error:
+            raise _unreachable(error) from None
         finally:
             await response.aclose()
 

@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import StreamingResponse
 
-from ...domain.errors import InvalidCredential, InvalidInput, LethelogError, Unavailable
+from ...domain.errors import InvalidInput, LethelogError, Unavailable
 from ...domain.fields import parse
 from ..memory import AsyncMemory
 from ..operating.event_log import TailQuery
@@ -78,8 +78,8 @@ class Streams:
             async with contextlib.aclosing(coming):
                 async for event in coming:
                     yield ServerSentEvent(event.model_dump_json(), event=event.event, id=str(event.position))
-        except InvalidCredential:
-            # Revoked meanwhile. The client comes back, and is told so.
+        except LethelogError:
+            # Revoked meanwhile, or the database does not answer. The client comes back, and is told so.
             return
         finally:
             self._open -= 1

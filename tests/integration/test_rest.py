@@ -24,7 +24,8 @@ from lethelog.domain.errors import (
     Unavailable,
     WrongKind,
 )
-from lethelog.handlers.access.caller import TOKEN_PERMISSIONS
+from lethelog.handlers.access.caller import TOKEN_PERMISSIONS, Caller
+from lethelog.handlers.access.credentials import Credentials
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.client.client import AsyncClient
 from lethelog.handlers.http.bounds import _who
@@ -333,6 +334,27 @@ async def test_a_stream_begins_behind_what_there_is_and_misses_nothing_after(ser
             assert stream.headers[POSITION_HEADER] == str(before.position)
             after = await client.remember("after")
             assert await anext(stream.aiter_lines()) == f"id: {after.position}"
+
+
+async def test_a_stream_that_cannot_go_on_for_a_moment_is_taken_up_where_it_ended(served, monkeypatch):
+    checked, failures = Credentials.caller, [Unavailable("the database does not answer")]
+    failing = asyncio.Event()
+
+    async def checking(self: Credentials, credential: str) -> Caller:
+        if failing.is_set() and failures:
+            raise failures.pop()
+        return await checked(self, credential)
+
+    monkeypatch.setattr(Credentials, "caller", checking)
+    async with served.client() as client:
+        first = await client.remember("one")
+        events = client.tail(from_position=first.position, names=["memory.*"])
+        assert (await anext(events)).position == first.position
+        failing.set()
+        await served.world.remember("two")
+        head = await served.world.engine.log.head()
+        assert (await asyncio.wait_for(anext(events), 20)).position == head and not failures
+        await events.aclose()
 
 
 async def test_so_many_streams_are_open_at_a_time_and_a_closed_one_makes_room(world):
