@@ -113,6 +113,32 @@ def test_by_keys_alone(desk: Desk, seat: Seat):
     expect(page.get_by_role("heading", name="Taken back: 1")).to_be_visible()
 
 
+def test_a_key_that_is_held_decides_once(desk: Desk, seat: Seat):
+    proposals = [one[2] for one in desk.edges(0, 1, 2)]
+    page = seat.log_in(desk.token)
+    first, second, third = (page.locator(f"#p-{one}") for one in proposals)
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    page.keyboard.press("j")
+    page.keyboard.down("a")
+    expect(first).to_contain_text("Accepted.")
+    expect(second).to_have_attribute("aria-current", "true")
+    page.keyboard.down("a")
+    page.keyboard.up("a")
+    # The control: another key, pressed afterwards, is heard, and one that is held goes on stepping.
+    page.keyboard.press("r")
+    expect(second).to_contain_text("Rejected.")
+    assert len(sent) == 2, sent
+    page.keyboard.press("k")
+    page.keyboard.press("k")
+    expect(first).to_have_attribute("aria-current", "true")
+    page.keyboard.down("j")
+    page.keyboard.down("j")
+    page.keyboard.up("j")
+    expect(third).to_have_attribute("aria-current", "true")
+    assert [desk.proposal(one).status for one in proposals] == ["applied", "rejected", "proposed"]
+
+
 def test_all_of_it_works_without_javascript(browser: Browser, server: PageServer, desk: Desk):
     older, newer, proposal = desk.edge()
     with seated(browser, server, java_script_enabled=False) as seat:

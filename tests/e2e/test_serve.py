@@ -52,6 +52,8 @@ def test_one_process_answers_rest_and_mcp_and_ends_well_when_it_is_told_to(tmp_p
             assert client.search("where do deploys go").hits[0].memory.id == written.memory.id
         tools, found = asyncio.run(tools_over_mcp(url, token))
         assert len(tools) == 12 and str(written.memory.id) in json.dumps(found)
+        [cookie] = httpx2.get(f"{url}/login").headers.get_list("set-cookie")
+        assert cookie.startswith("lethelog-login=") and "secure" not in cookie.lower()
         refused = httpx2.post(f"{url}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         assert refused.status_code == 401
         process.send_signal(signal.SIGTERM)
@@ -60,6 +62,17 @@ def test_one_process_answers_rest_and_mcp_and_ends_well_when_it_is_told_to(tmp_p
         assert "Hetzner" not in err and token not in err
     finally:
         embedded.discard(data_dir)
+
+
+def test_behind_tls_the_cookie_is_for_tls_only_though_the_server_listens_on_this_machine(cli_folder: Path):
+    process, url = started(cli_folder, "--roles", "none", "--behind-tls")
+    try:
+        [cookie] = httpx2.get(f"{url}/login").headers.get_list("set-cookie")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert url.startswith("http://127.0.0.1:") and process.returncode == 0, (out, err)
+    assert cookie.startswith("__Host-lethelog-login=") and "; secure" in cookie.lower()
 
 
 def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path):

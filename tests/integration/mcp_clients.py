@@ -95,9 +95,9 @@ async def serving(world, credentials: Any = None, **options: Any) -> AsyncGenera
 
 
 @asynccontextmanager
-async def calling(url: str, token: str, *, mode: str = "legacy") -> AsyncGenerator[Talk]:
-    """A client over HTTP that shows a token."""
-    headers = {"Authorization": f"Bearer {token}"}
+async def calling(url: str, token: str, *, mode: str = "legacy", **shown: str) -> AsyncGenerator[Talk]:
+    """A client over HTTP that shows a token, and further headers."""
+    headers = {"Authorization": f"Bearer {token}", **shown}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
         Client(streamable_http_client(url, http_client=http), mode=mode) as client,

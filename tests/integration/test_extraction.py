@@ -547,6 +547,30 @@ async def test_a_server_that_is_down_or_busy_is_asked_later(opted, chat, extract
     assert len(await queue(opted, memory_id=memory)) == 2
 
 
+async def test_a_call_without_an_answer_is_asked_again_the_next_day_and_charged_to_that_day(
+    opted, chat, extracting, monkeypatch
+):
+    chat.says = lambda _text: answer({}, 503)
+    memory = await opted.remember(TEXT)
+    with pytest.raises(RetryLater):
+        await read(opted, extracting, memory)
+    tomorrow = await opted.engine.log.now() + timedelta(days=1)
+
+    async def a_day_later():
+        return tomorrow
+
+    monkeypatch.setattr(opted.engine.log, "now", a_day_later)
+    chat.says = told
+    await read(opted, extracting, memory)
+    assert len(await queue(opted)) == 2 and len(chat.asked) == 2
+    assert [one.outcome for one in await records(opted)] == ["read"]
+    days = [
+        await opted.engine.tenants.budget(opted.caller.tenant, day.date())
+        for day in (tomorrow - timedelta(days=1), tomorrow)
+    ]
+    assert [(len(day.reserved), len(day.settled)) for day in days] == [(1, 0), (1, 1)]
+
+
 async def test_a_server_that_never_answers_costs_the_timeout_and_no_more(opted, chat):
     chat.released = asyncio.Event()
     slow = ChatExtractor(settings(chat, timeout=0.1))

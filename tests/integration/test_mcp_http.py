@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from typing import Any
+from uuid import uuid4
 
 import httpx2
 import pytest
@@ -11,8 +12,9 @@ from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.access.credentials import Credentials
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.mcp.http import BODY_LIMIT
+from lethelog.handlers.sessions.sessions import Sessions
 
-from .mcp_clients import calling, serving
+from .mcp_clients import Talk, calling, serving
 from .passes import ToldJudge, pass_settings, working
 
 HELLO = {
@@ -188,3 +190,43 @@ async def test_each_session_has_a_run_of_its_own_and_what_has_no_session_has_non
     async with serving(living, sessions=False) as url, calling(url, token) as talk:
         one = await talk("remember", content="without")
         assert "session" not in (await talk("history", memory_id=one["memory"]["id"]))["entries"][0]
+
+
+async def run_of_a_write(talk: Talk) -> str | None:
+    """The session run that a new memory names."""
+    one = await talk("remember", content=f"a note, {uuid4()}")
+    [entry] = (await talk("history", memory_id=one["memory"]["id"]))["entries"]
+    return entry.get("session")
+
+
+async def test_the_same_name_of_a_session_is_another_run_for_each_credential(living):
+    """Where the protocol has no sessions, the name is whatever a client sends."""
+    mine, again = await token_of(living), await token_of(living)
+    theirs = await token_of(living, await living.another_caller())
+    async with serving(living) as url:
+        runs: list[str | None] = []
+        for token in (mine, again, theirs, mine):
+            async with calling(url, token, mode="auto", **{"Mcp-Session-Id": "standup"}) as talk:
+                runs.append(await run_of_a_write(talk))
+    assert None not in runs and len(set(runs)) == 3
+    assert runs[0] == runs[3], "the control: the name does say which one"
+
+
+async def test_a_session_whose_run_could_not_be_opened_has_one_with_its_next_write(
+    living, monkeypatch: pytest.MonkeyPatch
+):
+    opening = Sessions.open
+    failed: list[object] = []
+
+    async def once_not(*args: Any, **kwargs: Any) -> Any:
+        if not failed:
+            failed.append(args)
+            raise RuntimeError("nobody expected this")
+        return await opening(*args, **kwargs)
+
+    monkeypatch.setattr(Sessions, "open", once_not)
+    async with serving(living) as url, calling(url, await token_of(living)) as talk:
+        refused = await talk.refused("remember", content="before")
+        assert refused["code"] == "internal" and failed
+        assert await run_of_a_write(talk) is not None
+        assert (await talk("search"))["total"] == 1

@@ -4,13 +4,16 @@ import asyncio
 import inspect
 import json
 import logging
+import os
 import signal
+import stat
 import tempfile
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx2
 import pytest
 from lethelog.domain import errors
 from lethelog.domain.errors import (
@@ -327,6 +330,56 @@ async def test_events_come_as_they_are_committed_and_a_client_goes_on_where_it_w
         assert odd.status_code == 422
 
 
+class CutOff(httpx2.AsyncByteStream):
+    """An answer whose connection breaks behind the first event."""
+
+    def __init__(self, whole: httpx2.AsyncByteStream) -> None:
+        self._whole = whole
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        async for piece in self._whole:
+            yield piece
+            if b"data:" in piece:
+                raise httpx2.ReadError("cut off")
+
+    async def aclose(self) -> None:
+        await self._whole.aclose()
+
+
+class Unsteady(httpx2.AsyncHTTPTransport):
+    """Cuts the first stream off, and gives the next request an answer of the test's."""
+
+    def __init__(self, second: httpx2.Response) -> None:
+        super().__init__()
+        self._second = second
+        self.seen: list[int] = []
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        answer = self._second if len(self.seen) == 1 else await super().handle_async_request(request)
+        self.seen.append(answer.status_code)
+        if len(self.seen) == 1:
+            answer.stream = CutOff(answer.stream)
+        return answer
+
+
+async def test_a_client_that_asks_too_often_goes_on_behind_the_last_event_later(world, monkeypatch):
+    monkeypatch.setattr("lethelog.handlers.client.client._RECONNECT_SECONDS", 0.0)
+    async with serving_world(world, HttpSettings(requests_per_second=1)) as served:
+        async with served.plain(caller=await world.another_caller()) as http:
+            told = [await http.get("/whoami") for _ in range(12)][-1]
+        assert told.status_code == 429
+        refused = httpx2.Response(
+            429, headers={"content-type": told.headers["content-type"]}, content=told.content
+        )
+        unsteady = Unsteady(refused)
+        written = [await world.remember(f"memory {n}") for n in range(2)]
+        async with AsyncClient(served.url, await served.token(), transport=unsteady) as client:
+            events = client.tail(from_position=1, names=["memory.*"])
+            found = [await asyncio.wait_for(anext(events), 20) for _ in written]
+            await events.aclose()
+    assert [one.stream for one in found] == written and unsteady.seen == [200, 429, 200]
+
+
 async def test_a_stream_begins_behind_what_there_is_and_misses_nothing_after(served):
     async with served.client() as client, served.plain() as http:
         before = await client.remember("before")
@@ -399,6 +452,20 @@ async def test_an_archive_moves_from_one_server_to_another(world, elsewhere, tmp
             await elsewhere.catch_up()
             moved = await client.get(written.memory.id)
             assert (moved.content, moved.status) == ("Moves with its history", "archived")
+
+
+async def test_an_archive_that_the_client_writes_is_for_its_owner_alone(served, tmp_path):
+    file = tmp_path / "archive.jsonl"
+    file.write_text("of an older time")
+    file.chmod(0o644)
+    before = os.umask(0o022)
+    try:
+        async with served.client() as client:
+            await client.remember("In the archive")
+            await client.export_archive(file, overwrite=True)
+    finally:
+        os.umask(before)
+    assert "In the archive" in file.read_text() and stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 async def test_a_request_under_way_is_finished_when_the_server_is_told_to_end(world, monkeypatch):

@@ -1,11 +1,12 @@
 """The session closer: after a session a judge says whether commitments are done (behaviour.md 1.14.4, 1.15; A19)."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from lethelog.domain.errors import Conflict, StaleProposal
-from lethelog.domain.judging import NoVerdict
+from lethelog.domain.judging import JudgeRejected, NoVerdict
 from lethelog.domain.policy import ForgettingPolicy
 from lethelog.domain.session import LOOKED_AT_WITHIN
 from lethelog.handlers.analytics.review_stats import ReviewFigures
@@ -247,6 +248,29 @@ async def test_only_what_was_written_after_an_open_commitment_of_the_same_filing
     assert await judged(world, early) == [] and len(await judged(world, run)) == 3
 
 
+async def test_what_one_user_wrote_resolves_and_proposes_nothing_about_what_another_one_promised(judging_world):
+    world = judging_world
+    of_ada = await promise(world, "Send the report", user_id="ada")
+    of_bob = await promise(world, "Send the report, too", user_id="bob")
+    of_nobody = await promise(world, "Send the report as well")
+    judge = ToldCloser(sure=0.95)
+    await over(world, "Bob sent it", fields={"user_id": "bob"})
+    await look(world, judge)
+    assert set(judge.asked_about) == {of_bob, of_nobody}
+    moved = [await status(world, one) for one in (of_ada, of_bob, of_nobody)]
+    assert (moved, await queue(world)) == (["open", "resolved", "resolved"], [])
+    judge.calls.clear()
+    sessions = Sessions(world.engine)
+    run = (await sessions.open(world.caller, {"session": "of both"})).id
+    for user in ("bob", "ada"):
+        await world.remember(f"It went out, says {user}", user_id=user, session_run_id=run)
+    await sessions.close(world.caller, {"session_run_id": run})
+    await look(world, judge)
+    [item] = [item for call in judge.calls for item in call.items]
+    assert [one.content for one in item.written] == ["It went out, says ada"]
+    assert await status(world, of_ada) == "resolved"
+
+
 async def test_the_judge_is_shown_the_commitment_and_what_was_written_fenced_and_without_names(judging_world):
     world = judging_world
     memory = await promise(world, "Send ```the``` report", due_at="2020-01-01T00:00:00Z", owner="Grace Hopper")
@@ -396,6 +420,57 @@ async def test_a_judge_that_is_down_is_asked_again_later_and_only_about_what_is_
     assert len(await judged(world, run)) == 2, "what was answered before is not asked again"
     view = await Sessions(world.engine).show(world.caller, {"session_run_id": run})
     assert (view.needs_look, view.closer.failures, view.closer.resolved) == (False, 0, 2)
+
+
+async def test_a_text_that_the_judge_rejects_stops_neither_other_sessions_nor_other_tenants_and_is_put_off(
+    judging_world, monkeypatch
+):
+    world = judging_world
+    await promise(world)
+    rejected = await over(world, "What no judge takes")
+    good = await over(world, "The report went to Ada", name="another")
+    theirs = replace(world, caller=await world.another_caller())
+    await world.engine.tenants.set_judgment(theirs.caller.tenant, True, theirs.caller.actor)
+    memory = await promise(theirs)
+    await over(theirs)
+
+    async def in_this_order():
+        return [world.caller.tenant, theirs.caller.tenant]
+
+    monkeypatch.setattr(world.engine.vault, "tenants", in_this_order)
+
+    def sure(item):
+        if item.written[0].content == "What no judge takes":
+            raise JudgeRejected("no")
+        return 0.95
+
+    judge = ToldCloser(sure=sure)
+    now = await world.engine.log.now()
+    assert await look(world, judge, now) == 2 and len(judge.calls) == 3
+    assert len(await judged(world, good)) == 1 and await status(theirs, memory) == "resolved"
+    view = await Sessions(world.engine).show(world.caller, {"session_run_id": rejected})
+    assert (view.needs_look, view.closer.failures) == (True, 1)
+    assert view.closer.next_attempt_at == now + timedelta(minutes=1)
+    failed = (await world.engine.log.read_stream(world.caller.tenant, rejected))[-1].event
+    assert failed.reason == JudgeRejected.code
+    assert await look(world, judge, now + timedelta(seconds=59)) == 0 and len(judge.calls) == 3
+
+
+async def test_a_call_without_an_answer_is_asked_again_the_next_day_and_charged_to_that_day(judging_world):
+    world = judging_world
+    memory = await promise(world)
+    run = await over(world)
+    judge = ToldCloser(sure=0.95, down=True)
+    today = await world.engine.log.now()
+    tomorrow = today + timedelta(days=1)
+    await look(world, judge, today)
+    judge.down = False
+    assert await look(world, judge, tomorrow) == 1
+    assert (await status(world, memory), len(judge.calls)) == ("resolved", 2)
+    days = [await world.engine.tenants.budget(world.caller.tenant, one.date()) for one in (today, tomorrow)]
+    assert [(len(day.reserved), len(day.settled)) for day in days] == [(1, 0), (1, 1)]
+    view = await Sessions(world.engine).show(world.caller, {"session_run_id": run})
+    assert (view.needs_look, view.closer.failures) == (False, 0)
 
 
 async def test_an_answer_that_is_none_changes_nothing_and_is_charged(judging_world):
