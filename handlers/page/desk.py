@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -70,10 +71,11 @@ class WhileLoggedIn:
 
     session: Session
     credentials: Credentials
+    clock: Callable[[], datetime]
 
     async def caller(self, credential: str) -> Caller:
         """Who it is. Raises `InvalidCredential`."""
-        if self.session.ended:
+        if self.session.over(self.clock()):
             raise InvalidCredential("the login has ended")
         return await self.credentials.caller(credential)
 
@@ -115,7 +117,8 @@ class Desk:
         session = self.sessions.of(request.cookies.get(self.cookie))
         if session is None:
             return to_login(request)
-        memory = self.serving.memory(session.token, WhileLoggedIn(session, self.serving.credentials))
+        watch = WhileLoggedIn(session, self.serving.credentials, self.serving.engine.clock)
+        memory = self.serving.memory(session.token, watch)
         memory.position = session.position
         try:
             caller = await memory.caller()
@@ -161,7 +164,8 @@ def words_of_error(error: LethelogError) -> Mapping[str, str]:
 
 def to_login(request: Request, why: str = "") -> Response:
     """To the login, and back to this address from there."""
-    back = quote(request.url.path, safe="/") if request.method == "GET" else "/"
+    here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    back = quote(here, safe="/") if request.method == "GET" else "/"
     address = f"/login?next={back}" + (f"&why={why}" if why else "")
     if "hx-request" in request.headers:
         return Response(status_code=401, headers={**HEADERS, "HX-Redirect": address, "Cache-Control": "no-store"})

@@ -11,10 +11,11 @@ from ...domain.display import one_line
 from ...domain.errors import AccessDenied, LethelogError
 from ..http.problems import STATUS
 from .desk import Desk, Visit, go, words_of_error
-from .forms import CSRF, read_form, refuse_foreign_page
+from .forms import CSRF, Form, read_form, refuse_foreign_page
 from .rendering import render
 
-_ADDRESS = r"/[A-Za-z0-9/_-]*"
+_ADDRESS = r"/[A-Za-z0-9/_-]*(\?[A-Za-z0-9._~%&=+:*-]*)?"
+_LONGEST = 2_000
 _SAYS = {
     "ended": "The login ended: its token expired or was revoked.",
     "out": "You are logged out.",
@@ -30,10 +31,12 @@ class Login:
 
     async def form(self, request: Request) -> Response:
         """Where a token is shown."""
-        return self._form(request, _SAYS.get(request.query_params.get("why", ""), ""))
+        query = request.query_params
+        return self._form(request, query.get("next"), _SAYS.get(query.get("why", ""), ""))
 
     async def begin(self, request: Request) -> Response:
         """Begin a session."""
+        form: Form | None = None
         try:
             refuse_foreign_page(request)
             form = await read_form(request)
@@ -45,7 +48,8 @@ class Login:
             caller = await memory.caller()
             who = await memory.whoami()
         except LethelogError as error:
-            return self._form(request, **words_of_error(error), status=STATUS.get(error.code, 500))
+            wanted = None if form is None else form.get("next")
+            return self._form(request, wanted, **words_of_error(error), status=STATUS.get(error.code, 500))
         self.desk.sessions.end(request.cookies.get(self.desk.cookie))
         name = one_line(who.actor)
         cookie = self.desk.sessions.begin(token, name, caller.actor.id, caller.expires_at)
@@ -66,13 +70,19 @@ class Login:
         return response
 
     def _form(
-        self, request: Request, message: str = "", status: int = 200, code: str = "", title: str = ""
+        self,
+        request: Request,
+        wanted: str | None,
+        message: str = "",
+        status: int = 200,
+        code: str = "",
+        title: str = "",
     ) -> Response:
         cookie = request.cookies.get(self._cookie) or secrets.token_urlsafe(24)
         plain = request.url.scheme == "http" and not _on_this_machine(request.url.hostname or "")
         values = {
             "csrf": self._proof(cookie),
-            "next": own_address(request.query_params.get("next")),
+            "next": own_address(wanted),
             "message": message,
             "code": code,
             "title": title,
@@ -102,7 +112,8 @@ class Login:
 
 def own_address(given: str | None) -> str:
     """An address of this page; the queue's for anything else, so that nobody is led elsewhere."""
-    return given if given and fullmatch(_ADDRESS, given) and not given.startswith("//") else "/"
+    own = given and len(given) <= _LONGEST and fullmatch(_ADDRESS, given) and not given.startswith("//")
+    return given if given and own else "/"
 
 
 def _on_this_machine(host: str) -> bool:

@@ -1,5 +1,6 @@
 """One proposal: both memories, what differs, how sure the judge was, why it is here, and the decision."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
@@ -90,7 +91,8 @@ async def _page(visit: Visit, error: LethelogError | None = None) -> Response:
         detail=detail,
         error=None if error is None else words_of_error(error),
         given=visit.form,
-        diff=_diff(detail),
+        # Long texts take a while, in which others are answered.
+        diff=await asyncio.to_thread(_diff, detail),
         chances=_chances(view),
         chain=chain,
         links=chain.links[:_LINKS_SHOWN],

@@ -34,9 +34,13 @@ class Session:
     position: int = 0
     """The log position of its newest write, which its reads wait for."""
     ended: bool = False
-    """Logged out, or over; seen by what was begun before, such as a stream."""
+    """Logged out, or dropped; seen by what was begun before, such as a stream."""
     notices: list[str] = field(default_factory=list[str], repr=False)
     """What is told once, on the next page."""
+
+    def over(self, now: datetime) -> bool:
+        """Whether it lasts no longer: ended, too old, or nothing came for long."""
+        return self.ended or now >= self.ends_at or now - self.seen_at >= IDLE
 
 
 class Sessions:
@@ -62,7 +66,7 @@ class Sessions:
         session, now = self._kept.get(_digest(cookie)), self._clock()
         if session is None:
             return None
-        if _over(session, now):
+        if session.over(now):
             self.end(cookie)
             return None
         session.seen_at = now
@@ -74,7 +78,7 @@ class Sessions:
             self._drop([_digest(cookie)])
 
     def _sweep(self, now: datetime, whose: UUID) -> None:
-        self._drop([key for key, one in self._kept.items() if _over(one, now)])
+        self._drop([key for key, one in self._kept.items() if one.over(now)])
         # In the order in which they began.
         own = [key for key, one in self._kept.items() if one.whose == whose]
         self._drop(own[: max(0, len(own) - MOST_EACH + 1)])
@@ -84,10 +88,6 @@ class Sessions:
         for key in keys:
             if (session := self._kept.pop(key, None)) is not None:
                 session.ended = True
-
-
-def _over(session: Session, now: datetime) -> bool:
-    return now >= session.ends_at or now - session.seen_at >= IDLE
 
 
 def _digest(cookie: str) -> bytes:

@@ -119,17 +119,21 @@ async def test_logging_out_ends_the_session_and_not_only_the_cookie(world, brows
     assert (await browser.get("/")).headers["location"].startswith("/login")
 
 
-async def test_logging_out_ends_what_still_streams(world, kept_up):
+@pytest.mark.parametrize("ending", ["logging out", "nothing coming for long"])
+async def test_the_end_of_a_login_ends_what_still_streams(world, kept_up, ending):
     served_by = Serving(world.engine, Credentials(world.engine), pass_settings(ToldJudge()))
     sessions = Sessions(world.clock)
     token = await token_for(world)
     cookie = sessions.begin(token, "person:ada", uuid4(), None)
     session = sessions.of(cookie)
     assert session is not None
-    memory = served_by.memory(session.token, WhileLoggedIn(session, served_by.credentials))
+    memory = served_by.memory(session.token, WhileLoggedIn(session, served_by.credentials, world.clock))
     coming = memory.tail(from_position=1)
     assert (await anext(coming)).position > 0
-    sessions.end(cookie)
+    if ending == "logging out":
+        sessions.end(cookie)
+    else:
+        world.clock.forward(hours=8, minutes=1)
     with pytest.raises(InvalidCredential, match="login has ended"):
         await anext(coming)
     await coming.aclose()
@@ -187,7 +191,24 @@ async def test_after_the_login_one_is_where_one_wanted_to_be_but_never_elsewhere
         token = await token_for(world)
         answer = await browser.send("/login", {"token": token, "next": "/memories"})
         assert answer.headers["location"] == "/memories"
-        for elsewhere in ("https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)"):
+        filtered = "/?kind=retention&judge=caf%C3%A9+1&created_before=2026-01-01T00%3A00%3A00Z"
+        await browser.get("/")
+        await browser.send("/logout")
+        sent = await browser.get(filtered)
+        await browser.get(sent.headers["location"])
+        refused = await browser.send("/login", {"token": "none", "next": filtered})
+        assert refused.status_code == 401 and f'name="next" value="{html.escape(filtered)}"' in refused.text
+        answer = await browser.send("/login", {"token": token, "next": filtered})
+        assert answer.headers["location"] == filtered
+        too_long = "/?" + "a" * 2_000
+        for elsewhere in (
+            too_long,
+            "/?a=\r\nb",
+            "https://evil.example",
+            "//evil.example",
+            "/\\evil.example",
+            "javascript:alert(1)",
+        ):
             await browser.get("/login")
             answer = await browser.send("/login", {"token": token, "next": elsewhere})
             assert answer.headers["location"] == "/", elsewhere
