@@ -5,32 +5,24 @@ environment) and Chromium.
 """
 
 import asyncio
-import shutil
 import socket
 import sys
 import tempfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ..handlers.access.caller import Permission
 from ..handlers.memory import AsyncMemory
 from ..handlers.operating.workers import ALL_ROLES
+from .browsing import REVIEWER, browsing
 from .demo.sample import load_sample
 from .embedded import discard
 from .local import open_memory
 from .serving import serving
 from .settings import Settings
 
-if TYPE_CHECKING:
-    from playwright.async_api import Page
-
 PASS_SECONDS = 120
-ALLOWED: tuple[Permission, ...] = ("memory:read", "memory:write", "memory:review", "memory:erase", "stream:read")
-CHROMIUM = ("chromium", "chromium-browser")
-FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run")
-WIDTH, HEIGHT = 1100, 780
 
 
 class Shot(NamedTuple):
@@ -55,16 +47,16 @@ async def make(folder: Path) -> list[Path]:
     try:
         async with await open_memory(Settings.load(data_dir=data, actor="person:ada"), ()) as memory:
             # Whom the token names in the pictures.
-            shown = await memory.tokens.issue("person:ada", permissions=ALLOWED)
+            shown = await memory.tokens.issue("person:ada", permissions=REVIEWER)
             async with _served(data) as url:
-                found = await _lived(memory)
+                found = await something_to_see(memory)
                 return await _photographed(folder, url, shown.text, found)
     finally:
         await asyncio.to_thread(discard, data)
 
 
-async def _lived(memory: AsyncMemory) -> dict[str, str]:
-    """Something to see: documents that replace each other, a pass over them, and a few decisions."""
+async def something_to_see(memory: AsyncMemory) -> dict[str, str]:
+    """Documents that replace each other, a pass over them, and a few decisions; ids of a proposal and a memory."""
     sample = load_sample()
     wanted = {key for pair in sample.claimed for key in pair}
     for one in [one for one in sample.worded if one.key in wanted][:80]:
@@ -102,29 +94,15 @@ async def _served(data: Path) -> AsyncGenerator[str]:
 
 
 async def _photographed(folder: Path, url: str, token: str, found: dict[str, str]) -> list[Path]:
-    from playwright.async_api import async_playwright
-
-    browser_path = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     made: list[Path] = []
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=browser_path, args=list(FLAGS))
-        page = await browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce")
-        await _log_in(page, url, token)
+    async with browsing(url, token) as page:
         for shot in SHOTS:
             await page.emulate_media(color_scheme="dark" if shot.scheme == "dark" else "light")
             await page.goto(url + shot.address.format(**found))
             await page.wait_for_load_state("load")
             made.append(folder / f"{shot.name}.png")
             await page.screenshot(path=made[-1])
-        await browser.close()
     return made
-
-
-async def _log_in(page: "Page", url: str, token: str) -> None:
-    await page.goto(f"{url}/login")
-    await page.get_by_label("Token").fill(token)
-    await page.get_by_role("button", name="Log in").click()
-    await page.get_by_role("heading", name="Review queue").wait_for()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Every measure there is, in the order they run and are shown."""
 
 from ...domain.errors import InvalidInput
-from . import append, as_of, chain, doors, erasing, latency, quotas, sealed, search, views
+from . import append, as_of, chain, doors, erasing, latency, page, quotas, sealed, search, starts, views
 from .bench import Measure
 
 MEASURES: tuple[Measure, ...] = (
@@ -14,6 +14,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure("as-of", "search of the past", as_of.as_of),
     Measure("latency", "a write becomes readable and reaches a subscriber", latency.seen),
     Measure("doors", "remember and search by fifty clients over REST", doors.doors),
+    Measure("starts", "importing, starting an MCP server and calling it", starts.starts),
+    Measure("page", "the review page in a browser", page.pages),
     Measure("search", "search in tenants of every size", search.tenants),
     Measure("chain", "what the hash chain costs", chain.chain),
     Measure("seal", "what sealing costs", chain.seal),
