@@ -15,8 +15,6 @@ import pytest
 from lethelog.domain import events as e
 from lethelog.handlers.access.caller import TOKEN_PERMISSIONS, Caller
 from lethelog.handlers.access.tokens import Tokens
-from lethelog.handlers.forgetting.open_proposals import take_slot
-from lethelog.handlers.forgetting.pass_log import WORKER
 from lethelog.handlers.http.application import create_app
 from lethelog.handlers.http.running import server_of
 from lethelog.handlers.http.serving import Serving
@@ -27,11 +25,10 @@ from lethelog.handlers.reviewing.staging import stage
 from lethelog.handlers.tenancy.tenancy import Tenancy
 from lethelog.ops.serving import serving
 from lethelog.ops.settings import Settings
-from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import Actor, Envelope
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from ..integration.review_desk import conflict_of
+from ..integration.review_desk import said_to_conflict
 
 T = TypeVar("T")
 PATIENCE = 30_000
@@ -173,17 +170,7 @@ class Desk:
             (await self.memory.remember(f"The office is in {town}.", memory_type="fact")).memory.id
             for town in ("Berlin", "Hamburg")
         ]
-        verdict = uuid4()
-        staged = conflict_of(older, newer)
-        await self.server.serving.engine.log.append(
-            Unit(
-                tenant=self.tenant,
-                subject=verdict,
-                events=[NewEvent(verdict, 1, staged)],
-                envelope=Envelope(WORKER, cause=verdict, correlation=verdict),
-                claims=[take_slot(older.bytes + b"conflict", verdict)],
-            )
-        )
+        verdict = await said_to_conflict(self.server.serving.engine.log, self.tenant, older, newer)
         await self._seen()
         await self.memory.accept(verdict)
         await self._seen()

@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Awaitable
 from typing import TypeVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from lethelog.domain import events as e
 from lethelog.handlers.access.caller import Caller
+from lethelog.handlers.forgetting.open_proposals import take_slot
+from lethelog.handlers.forgetting.pass_log import WORKER
 from lethelog.handlers.reviewing.staging import stage
+from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import Actor, Envelope
 
 T = TypeVar("T")
@@ -65,6 +68,21 @@ def conflict_of(older, newer):
         threshold=0.6,
         verdict_event=uuid4(),
     )
+
+
+async def said_to_conflict(log, tenant, older, newer) -> UUID:
+    """The same in the queue; answers the proposal's id."""
+    verdict = uuid4()
+    await log.append(
+        Unit(
+            tenant=tenant,
+            subject=verdict,
+            events=[NewEvent(verdict, 1, conflict_of(older, newer))],
+            envelope=Envelope(WORKER, cause=verdict, correlation=verdict),
+            claims=[take_slot(older.bytes + b"conflict", verdict)],
+        )
+    )
+    return verdict
 
 
 async def with_views(world, work: Awaitable[T]) -> T:
