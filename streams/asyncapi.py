@@ -3,6 +3,7 @@
 The committed copy is ``docs/reference/asyncapi.json``; write it anew with ``python -m lethelog.streams.asyncapi``.
 """
 
+import inspect
 import json
 import sys
 from datetime import datetime
@@ -53,7 +54,7 @@ def document() -> dict[str, Any]:
         broker.publisher(
             f"{settings.prefix}.events.{{tenant}}.{{shard}}.{name}",
             title=name,
-            description=(cls.__doc__ or "").strip(),
+            description=inspect.cleandoc(cls.__doc__ or ""),
             schema=_message(name, cls),
         )
     specification = AsyncAPI(
