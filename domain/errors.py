@@ -46,6 +46,10 @@ class NotFound(LethelogError):
     code = "not_found"
 
 
+_WORDS = {"consolidation": "consolidation pass", "session": "session run", "archive": "export or import"}
+"""Kinds that people call otherwise than the names of their events do."""
+
+
 class WrongKind(LethelogError):
     """The id exists and is of another kind, e.g. a proposal's where a memory's is asked for (F50)."""
 
@@ -54,7 +58,8 @@ class WrongKind(LethelogError):
     @classmethod
     def of(cls, one: UUID, kind: str, wanted: str, **details: object) -> "WrongKind":
         """The error for an id of another kind than was wanted."""
-        said = f"{one} is the id of {with_article(kind)}, not of {with_article(wanted)}"
+        is_one, not_one = (with_article(_WORDS.get(noun, noun)) for noun in (kind, wanted))
+        said = f"{one} is the id of {is_one}, not of {not_one}"
         field = details.get("field")
         return cls(f"{field}: {said}" if field else said, id=one, kind=kind, **details)
 

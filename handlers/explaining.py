@@ -15,6 +15,7 @@ from ..streams.payloads import RecordedEvent
 from .access.caller import Caller
 from .commitments.riding import Commitments
 from .engine import Engine
+from .kinds import kind_of
 from .operating.views import Chain, ChainLink
 from .reviewing.reviewing import Reviewing
 from .undoing.selecting import EFFECT_COLUMNS, Effect
@@ -45,7 +46,7 @@ class Explaining:
         for name in ("review_queue", "effects") if query.after else ():
             await wait_for(self._engine.doors, name, query.after or 0)
         names = await self._engine.log.stream_names(caller.tenant, [query.about])
-        kind = names.get(query.about, "").partition(".")[0]
+        kind = kind_of(names.get(query.about, ""))
         if kind == "memory":
             return await self._of_memory(caller.tenant, query.about)
         if kind == "proposal":

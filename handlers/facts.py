@@ -17,6 +17,7 @@ from .as_of import Timed, echoed, look_from
 from .contradictions.refusing import presented, refused_pairs, sides_of
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
+from .kinds import refuse_filter
 from .operating.views import FactPage, FactView
 
 
@@ -58,6 +59,8 @@ class Facts:
             touched = await memories_of(connection, matching, sides) if sides else set[UUID]()
             told = replace(matching, without=sides)
             rows, total = await list_facts(connection, told, query.limit + 1, beyond)
+        if not total:
+            await refuse_filter(self._engine.log, caller.tenant, "memory_id", query.memory_id, "memory")
         page, more = rows[: query.limit], len(rows) > query.limit
         return FactPage(
             facts=tuple(map(_view, page)),

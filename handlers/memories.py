@@ -20,7 +20,6 @@ from ..domain.errors import (
     NotCaughtUp,
     NotFound,
     QuotaExceeded,
-    WrongKind,
 )
 from ..domain.events import Event, MemoryRemembered
 from ..domain.fact import decide_facts
@@ -50,6 +49,7 @@ from .command_keys import command_key
 from .commitments.riding import Commitments
 from .contradictions.flagging import flag_refused
 from .engine import Engine
+from .kinds import refuse_other_kind
 from .operating.views import Written
 from .present import present_memory
 from .sessions.provenance import note_written, written_in
@@ -273,9 +273,7 @@ class MemoryCommands:
         if memory_id in loaded:
             return loaded[memory_id]
         names = await self._engine.log.stream_names(tenant, [memory_id])
-        kind = names.get(memory_id, "").partition(".")[0]
-        if kind:
-            raise WrongKind.of(memory_id, kind, "memory")
+        refuse_other_kind(memory_id, names.get(memory_id, ""), "memory")
         raise NotFound(f"no memory {memory_id}", memory_id=memory_id)
 
     async def load_many(self, tenant: UUID, ids: Sequence[UUID]) -> dict[UUID, Memory]:
@@ -503,10 +501,8 @@ class MemoryCommands:
         """Every id must be a memory of this tenant; unknown and foreign ones answer alike."""
         names = await self._engine.log.stream_names(tenant, ids) if ids else {}
         for one in ids:
-            kind = names.get(one, "").partition(".")[0]
-            if kind and kind != "memory":
-                raise WrongKind.of(one, kind, "memory", field=field)
-            if not kind:
+            refuse_other_kind(one, names.get(one, ""), "memory", field=field)
+            if one not in names:
                 raise NotFound(f"{field}: no memory {one}", field=field, id=one)
         erased = sorted(set(ids) - set((await self._engine.vault.data_keys(tenant, ids)).known)) if ids else []
         if erased:

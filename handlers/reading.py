@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import BeforeValidator, Field, StringConstraints, field_validator
 
-from ..domain.errors import Erased, InvalidInput, NotFound, WrongKind
+from ..domain.errors import Erased, InvalidInput, NotFound
 from ..domain.event import Event, event_class
 from ..domain.fields import Id, Instant, MemoryType, Name, Scope, Tags, parse
 from ..domain.memory import evolve
@@ -31,6 +31,7 @@ from .choices import StatusChoice
 from .contradictions.refusing import presented, refused_pairs, sides_of
 from .cursors import make_cursor, read_cursor
 from .engine import Engine
+from .kinds import refuse_filter, refuse_other_kind
 from .operating.views import History, HistoryEntry, MemoryPage, MemoryView, RefusedPair, SearchHit, SearchResult
 from .present import present_rows
 from .tenancy.scopes import applied_scope
@@ -123,6 +124,8 @@ class Reading:
         if matching is None:
             return SearchResult(hits=(), count=0, applied_scope=query.scope, as_of=echoed(as_of))
         hits, refused = await self._answered(caller.tenant, query, matching)
+        if not hits:
+            await self._check_filter(caller, query)
         views = await present_rows(self._engine, caller.tenant, [hit.row for hit in hits], as_of.now)
         return SearchResult(
             hits=tuple(
@@ -168,6 +171,8 @@ class Reading:
         beyond = read_cursor(query.cursor, asked) if query.cursor is not None else None
         async with self._read_models(caller.tenant) as connection:
             rows, total = await list_rows(connection, matching, query.limit + 1, beyond)
+        if not total:
+            await self._check_filter(caller, query)
         page = rows[: query.limit]
         views = await present_rows(self._engine, caller.tenant, page, as_of.now)
         more = len(rows) > query.limit
@@ -252,16 +257,17 @@ class Reading:
             return
         names = await self._engine.log.stream_names(tenant, missing)
         for one in missing:
-            kind = names.get(one, "").partition(".")[0]
-            if kind and kind != "memory":
-                raise WrongKind.of(one, kind, "memory")
+            refuse_other_kind(one, names.get(one, ""), "memory")
             if self._scratch is None:
                 async with self._read_models(tenant) as connection:
                     await refuse_parked(connection, read_model, tenant, [one], as_of.known)
             # Behind the parked ones: whether it was erased is read from events that may not be readable.
-            if kind and await self._is_erased(tenant, one, as_of):
+            if one in names and await self._is_erased(tenant, one, as_of):
                 raise Erased(f"memory {one} was erased; nothing brings it back", memory_id=one)
             raise NotFound(f"no memory {one}{in_words(as_of)}", memory_id=one)
+
+    async def _check_filter(self, caller: Caller, query: ListQuery | SearchQuery) -> None:
+        await refuse_filter(self._engine.log, caller.tenant, "session_run_id", query.session_run_id, "session")
 
     async def _is_erased(self, tenant: UUID, memory_id: UUID, as_of: AsOf) -> bool:
         """Whether it was on record by then and its key is destroyed."""

@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field
 
 from ...domain import token as rules
-from ...domain.errors import AccessDenied, Conflict, InvalidInput, NotFound, WrongKind
+from ...domain.errors import AccessDenied, Conflict, InvalidInput, NotFound
 from ...domain.events import Event, TokenIssued
 from ...domain.fields import Id, Input, Instant, parse
 from ...domain.token import Token
@@ -18,6 +18,7 @@ from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, NewEvent, Unit
 from ...streams.payloads import Envelope
 from ..engine import Engine
+from ..kinds import refuse_other_kind
 from ..operating.views import IssuedToken, TokenPage, TokenView
 from .caller import TOKEN_PERMISSIONS, Caller, NamedKind, Permission, actor_of
 from .credentials import digest_of
@@ -160,9 +161,7 @@ class Tokens:
 
     async def _load(self, tenant: UUID, token_id: UUID) -> Token:
         recorded = await self._engine.log.read_stream(tenant, token_id)
-        kind = recorded[0].name.partition(".")[0] if recorded else ""
-        if kind and kind != "token":
-            raise WrongKind.of(token_id, kind, "token")
+        refuse_other_kind(token_id, recorded, "token")
         state = fold_stream(recorded, rules.evolve_token)
         if state is None:
             raise NotFound(f"no token {token_id}", token_id=token_id)

@@ -18,6 +18,7 @@ from ...projections.progress import wait_for
 from ..access.caller import Caller
 from ..cursors import make_cursor, read_cursor
 from ..engine import Engine
+from ..kinds import refuse_filter
 from .views import CommitmentPage, CommitmentView
 
 _NEVER = datetime(9999, 12, 31, tzinfo=UTC)
@@ -90,6 +91,8 @@ class CommitmentListing:
             rows = await cursor.fetchall()
             counted = await (await connection.execute(f"select count(*) {joined}", values)).fetchone()
         assert counted is not None
+        if not counted[0]:
+            await refuse_filter(self._engine.log, caller.tenant, "memory_id", query.memory_id, "memory")
         page = rows[: query.limit]
         more = len(rows) > query.limit
         last = page[-1] if page else None

@@ -12,7 +12,7 @@ from ...domain.consolidation import (
     hour_of,
     scheduled_consolidation_id,
 )
-from ...domain.errors import Conflict, KeyReused, NotFound, WrongKind
+from ...domain.errors import Conflict, KeyReused, NotFound
 from ...domain.fields import CommandKey as KeyText
 from ...domain.fields import Id, Input, parse
 from ...domain.policy import ForgettingPolicy
@@ -26,6 +26,7 @@ from ..access.caller import Caller
 from ..command_keys import command_key
 from ..engine import Engine
 from ..forgetting.pass_log import WORKER
+from ..kinds import refuse_other_kind
 from .views import ConsolidationView
 
 OPEN, LATEST = "open-consolidation", "latest-consolidation"
@@ -155,9 +156,7 @@ def _opening(
 async def load_consolidation(log: Log, tenant: UUID, pass_id: UUID) -> ConsolidationState:
     """The pass's state. Raises `NotFound` or `WrongKind`."""
     recorded = await log.read_stream(tenant, pass_id)
-    kind = recorded[0].name.partition(".")[0] if recorded else ""
-    if kind and kind != "consolidation":
-        raise WrongKind(f"{pass_id} is the id of a {kind}, not of a consolidation pass", id=pass_id, kind=kind)
+    refuse_other_kind(pass_id, recorded, "consolidation")
     state = fold_stream(recorded, evolve_consolidation)
     if state is None:
         raise NotFound(f"no consolidation pass {pass_id}", pass_id=pass_id)

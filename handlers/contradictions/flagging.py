@@ -11,13 +11,14 @@ from ...domain.contradiction import (
     evolve_contradiction,
 )
 from ...domain.contradiction_events import FoundBy
-from ...domain.errors import NotFound, WrongKind
+from ...domain.errors import NotFound
 from ...domain.memory import Memory
 from ...streams.folding import fold_stream
 from ...streams.log import Claim, Log, NewEvent, Unit
 from ...streams.payloads import Envelope
 from ..engine import Engine
 from ..forgetting.open_proposals import take_slot
+from ..kinds import refuse_other_kind
 from ..reviewing.staging import proposal_of
 
 
@@ -91,9 +92,7 @@ async def flag_refused(
 async def load_contradiction(log: Log, tenant: UUID, stream: UUID) -> Contradiction:
     """Its state from the log. Raises `NotFound` or `WrongKind`."""
     recorded = await log.read_stream(tenant, stream)
-    kind = recorded[0].name.partition(".")[0] if recorded else ""
-    if kind and kind != "contradiction":
-        raise WrongKind(f"{stream} is the id of a {kind}, not of a contradiction", id=stream, kind=kind)
+    refuse_other_kind(stream, recorded, "contradiction")
     state = fold_stream(recorded, evolve_contradiction)
     if state is None:
         raise NotFound(f"no contradiction {stream}", contradiction_id=stream)

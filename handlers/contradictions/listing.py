@@ -13,6 +13,7 @@ from ...projections.progress import wait_for
 from ..access.caller import Caller
 from ..cursors import make_cursor, read_cursor
 from ..engine import Engine
+from ..kinds import refuse_filter
 from .views import ContradictionPage, ContradictionView
 
 
@@ -60,6 +61,8 @@ class ContradictionListing:
             cursor = await connection.execute(f"select count(*) from contradictions c where {where}", values)
             counted = await cursor.fetchone()
         assert counted is not None
+        if not counted[0]:
+            await refuse_filter(self._engine.log, caller.tenant, "memory_id", query.memory_id, "memory")
         views = await self._present(caller.tenant, rows[: query.limit], values["now"])
         last = views[-1] if len(rows) > query.limit else None
         return ContradictionPage(

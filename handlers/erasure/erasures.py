@@ -21,6 +21,7 @@ from ...streams.payloads import Envelope, RecordedEvent
 from ...streams.signing import check, digest, fingerprint
 from ..access.caller import Caller
 from ..engine import Engine
+from ..kinds import refuse_other_kind
 from .acknowledgments import late
 from .certificates import statement
 from .ledger_check import find_back
@@ -292,7 +293,8 @@ class Erasures:
     async def _asked(self, tenant: UUID, wanted: PreviewErasure, derived: e.Derived) -> Asked:
         if wanted.memory_id is not None:
             names = await self._engine.log.stream_names(tenant, [wanted.memory_id])
-            if not names.get(wanted.memory_id, "").startswith("memory."):
+            refuse_other_kind(wanted.memory_id, names.get(wanted.memory_id, ""), "memory", field="memory_id")
+            if wanted.memory_id not in names:
                 raise NotFound(f"no memory {wanted.memory_id}", memory_id=wanted.memory_id)
             return Asked("memory", wanted.memory_id, None, derived)
         if wanted.subject is not None:

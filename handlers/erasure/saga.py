@@ -22,7 +22,7 @@ from ...domain import erasure as rules
 from ...domain import events as e
 from ...domain.apart import standing_apart
 from ...domain.erasure import Erasure
-from ...domain.errors import Conflict, Misconfigured, NotFound, Unavailable, WrongKind
+from ...domain.errors import Conflict, Misconfigured, NotFound, Unavailable
 from ...domain.proposal import decide_withdraw
 from ...projections.erasing import Gone, erase_clear_texts, find_sent_elsewhere
 from ...projections.links import catch_up, catch_up_within
@@ -39,6 +39,7 @@ from ..claims import TextClaims
 from ..engine import Engine
 from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
 from ..forgetting.open_proposals import release_slot
+from ..kinds import refuse_other_kind
 from ..reviewing.loading import load_open
 from ..webhooks import deliveries
 from .certificates import statement
@@ -99,9 +100,7 @@ class Saga:
     async def load(self, tenant: UUID, erasure: UUID) -> tuple[Erasure, list[RecordedEvent]]:
         """An erasure with its events. Raises `NotFound` and `WrongKind`."""
         recorded = await self._engine.log.read_stream(tenant, erasure)
-        kind = recorded[0].name.partition(".")[0] if recorded else ""
-        if kind and kind != "erasure":
-            raise WrongKind.of(erasure, kind, "erasure")
+        refuse_other_kind(erasure, recorded, "erasure")
         state = fold_stream(recorded, rules.evolve_erasure)
         if state is None:
             raise NotFound(f"no erasure {erasure}", erasure_id=erasure)

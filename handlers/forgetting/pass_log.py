@@ -4,12 +4,13 @@ import time
 from collections.abc import Sequence
 from uuid import UUID, uuid5
 
-from ...domain.errors import NotFound, WrongKind
+from ...domain.errors import NotFound
 from ...domain.events import Event
 from ...domain.forgetting_pass import PassState, evolve_pass
 from ...streams.folding import fold_stream
 from ...streams.log import Appended, Claim, CommandKey, Log, NewEvent, Repeated, Unit
 from ...streams.payloads import Actor, Envelope
+from ..kinds import refuse_other_kind
 
 _SECONDS = 3.0
 _KEPT = 16
@@ -22,9 +23,7 @@ WORKER = Actor("worker", UUID("8c6e31c4-58c9-5f0e-9d55-2f8a0c1f7d11"))
 async def load_pass(log: Log, tenant: UUID, pass_id: UUID) -> PassState:
     """The pass's state. Raises `NotFound` or `WrongKind`."""
     recorded = await log.read_stream(tenant, pass_id)
-    kind = recorded[0].name.partition(".")[0] if recorded else ""
-    if kind and kind != "pass":
-        raise WrongKind.of(pass_id, kind, "pass")
+    refuse_other_kind(pass_id, recorded, "pass")
     state = fold_stream(recorded, evolve_pass)
     if state is None:
         raise NotFound(f"no pass {pass_id}", pass_id=pass_id)

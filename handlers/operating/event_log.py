@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from ...domain.errors import InvalidInput, Unavailable
+from ...domain.errors import Unavailable
 from ...domain.events import event_names
 from ...domain.fields import Id, Input, KnownAt, parse
 from ...streams.pages import Selection
@@ -17,6 +17,7 @@ from ...streams.payloads import RecordedEvent
 from ...streams.sealing import UnusableKey
 from ..access.caller import Caller
 from ..engine import Engine
+from ..kinds import refuse_filter
 from ..moments import moment_of
 from ..present import NAMED
 from .views import EventPage, EventView
@@ -31,6 +32,12 @@ class _Chosen(Input):
     """Only the events of one memory, proposal or pass."""
     session_run_id: Id | None = None
     """Only the events of writes made in this session run."""
+
+    @field_validator("names")
+    @classmethod
+    def _each_means_some(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        chosen_names(names)
+        return names
 
 
 class EventsQuery(_Chosen):
@@ -67,6 +74,8 @@ class EventLog:
             query.from_position - 1, query.limit + 1, upto, only=_selection(caller, query)
         )
         page = found[: query.limit]
+        if not page:
+            await self._check_filter(caller, query)
         more = found[query.limit :]
         return EventPage(
             events=await self._present(caller.tenant, page),
@@ -82,6 +91,7 @@ class EventLog:
         caller.require("stream:read")
         query = parse(TailQuery, arguments)
         selection = _selection(caller, query)
+        await self._check_filter(caller, query)
         start = query.from_position
         position = await self._engine.log.head() if start is None else start - 1
         while True:
@@ -101,6 +111,9 @@ class EventLog:
             position = max(position, head)
             await self._engine.tail.wait(ticks)
 
+    async def _check_filter(self, caller: Caller, query: _Chosen) -> None:
+        await refuse_filter(self._engine.log, caller.tenant, "session_run_id", query.session_run_id, "session")
+
     async def _read_on(self, position: int, selection: Selection) -> tuple[int, list[RecordedEvent]]:
         head = await self._engine.log.head()
         if head <= position:
@@ -118,7 +131,7 @@ class EventLog:
 
 
 def chosen_names(patterns: Sequence[str]) -> tuple[str, ...]:
-    """Stored names meant by names and families (``memory.*``). Raises `InvalidInput` for one that means none."""
+    """Stored names meant by names and families (``memory.*``). Raises `ValueError` for one that means none."""
     known = event_names()
     chosen: set[str] = set()
     for pattern in patterns:
@@ -126,7 +139,7 @@ def chosen_names(patterns: Sequence[str]) -> tuple[str, ...]:
         meant = {name for name in known if name == pattern or (family and name.startswith(family))}
         if not meant:
             families = ", ".join(sorted({f"{name.partition('.')[0]}.*" for name in known}))
-            raise InvalidInput("names", "names no event", f"Families are: {families}")
+            raise ValueError(f"names no event. Families are: {families}")
         chosen |= meant
     return tuple(sorted(chosen))
 

@@ -18,6 +18,7 @@ from ...projections.generations import tenant_read_models
 from ...projections.progress import wait_for
 from ..access.caller import Caller
 from ..engine import Engine
+from ..kinds import refuse_filter
 from ..operating.views import BulkDecided, BulkItem, BulkPreview
 from ..sessions.provenance import written_in
 from .deciding import Decide, Deciding, Done
@@ -145,6 +146,8 @@ class Bulk:
                 {**values, "limit": MOST_EACH + 1},
             )
             ids = [row[0] for row in await cursor.fetchall()]
+        if not ids:
+            await refuse_filter(self._engine.log, tenant, "memory_id", command.memory_id, "memory")
         if len(ids) > MOST_EACH:
             raise InvalidInput("expected", f"more than {MOST_EACH} are found; at most so many are decided at once")
         if len(ids) != command.expected:

@@ -3,20 +3,19 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from ...domain.errors import Conflict, NotFound, WrongKind
+from ...domain.errors import Conflict, NotFound
 from ...domain.memory import Memory
 from ...domain.proposal import Proposal, evolve_proposal
 from ...streams.folding import fold_stream
 from ...streams.log import Log
+from ..kinds import refuse_other_kind
 from ..memories import MemoryCommands
 
 
 async def load_proposal(log: Log, tenant: UUID, proposal_id: UUID) -> Proposal:
     """Raises `NotFound` or `WrongKind`; dismissed ones are not found."""
     recorded = await log.read_stream(tenant, proposal_id)
-    kind = recorded[0].name.partition(".")[0] if recorded else ""
-    if kind and kind != "proposal":
-        raise WrongKind.of(proposal_id, kind, "proposal")
+    refuse_other_kind(proposal_id, recorded, "proposal")
     state = fold_stream(recorded, evolve_proposal)
     if state is None or state.status == "dismissed":
         raise NotFound(f"no proposal {proposal_id}", proposal_id=proposal_id)

@@ -19,6 +19,7 @@ from ...projections.rows import read_rows
 from ..access.caller import Caller
 from ..cursors import make_cursor, read_cursor
 from ..engine import Engine
+from ..kinds import refuse_filter
 from ..operating.views import ProposalDetail, ProposalPage
 from ..present import present_rows
 from .loading import load_proposal
@@ -86,6 +87,8 @@ class Queue:
             )
             rows = [as_row(values) for values in await cursor.fetchall()]
             memories = await read_rows(connection, caller.tenant, mentioned(rows), AsOf(self._engine.clock()))
+        if not totals:
+            await refuse_filter(self._engine.log, caller.tenant, "memory_id", query.memory_id, "memory")
         views = await present_proposals(self._engine, caller.tenant, rows[: query.limit], memories)
         last = views[-1] if len(rows) > query.limit else None
         return ProposalPage(

@@ -13,16 +13,18 @@ from ...streams.folding import fold_stream
 from ...streams.log import CommandKey, Log, NewEvent, Unit
 from ...streams.payloads import Envelope, RecordedEvent
 from ..access.caller import Caller
+from ..kinds import refuse_other_kind
 
 
 async def load_session(log: Log, tenant: UUID, run_id: UUID) -> Session:
-    """Its state. Raises `NotFound`, for every id that is none of this tenant's runs alike."""
+    """Its state. Raises `NotFound`, or `WrongKind` for another thing's id."""
     return session_of(await log.read_stream(tenant, run_id), run_id)
 
 
 def session_of(recorded: Sequence[RecordedEvent], run_id: UUID) -> Session:
-    """The state of a run from its events. Raises `NotFound` where they are none of a run."""
-    state = fold_stream(recorded, evolve_session) if recorded and recorded[0].name == "session.opened" else None
+    """The state of a run from its events. Raises `NotFound` where there are none, or `WrongKind`."""
+    refuse_other_kind(run_id, recorded, "session", field="session_run_id")
+    state = fold_stream(recorded, evolve_session)
     if state is None:
         raise NotFound(f"session_run_id: no session run {run_id}", field="session_run_id", id=run_id)
     return state

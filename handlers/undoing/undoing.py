@@ -26,6 +26,7 @@ from ..access.caller import Caller
 from ..command_keys import command_key
 from ..cursors import make_cursor, read_cursor
 from ..engine import Engine
+from ..kinds import kind_of, refuse_other_kind
 from ..memories import MemoryCommands
 from ..reviewing.changes import Changes
 from ..reviewing.presenting import NAMED
@@ -302,7 +303,7 @@ class Undoing:
             one: UUID | None = getattr(said, field)
             if one is None:
                 continue
-            kind = (await self._engine.log.stream_names(tenant, [one])).get(one, "").partition(".")[0]
+            kind = kind_of((await self._engine.log.stream_names(tenant, [one])).get(one, ""))
             if field == "pass_id" and kind not in kinds and await self._led_to_proposals(tenant, one):
                 # A command or a proposal may lead to proposals, too.
                 continue
@@ -320,9 +321,7 @@ class Undoing:
 
     async def _load(self, tenant: UUID, undo_id: UUID) -> Undo:
         recorded = await self._engine.log.read_stream(tenant, undo_id)
-        kind = recorded[0].name.partition(".")[0] if recorded else ""
-        if kind and kind != "undo":
-            raise WrongKind.of(undo_id, kind, "undo")
+        refuse_other_kind(undo_id, recorded, "undo")
         state = fold_stream(recorded, evolve_undo)
         if state is None:
             raise NotFound(f"no undo {undo_id}", undo_id=undo_id)

@@ -11,7 +11,7 @@ from typing import Literal
 from uuid import UUID
 
 from ...domain import webhook as rules
-from ...domain.errors import Conflict, Erased, NotFound, WrongKind
+from ...domain.errors import Conflict, Erased, NotFound
 from ...domain.events import Event, WebhookEnabled, WebhookRegistered
 from ...domain.webhook import Webhook
 from ...streams import sealing
@@ -20,6 +20,7 @@ from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, NewEvent, Unit
 from ...streams.payloads import Actor, Envelope, RecordedEvent
 from ..engine import Engine
+from ..kinds import refuse_other_kind
 from .settings import MOST_PER_TENANT
 
 ATTEMPTS = 20
@@ -55,9 +56,7 @@ class Registry:
     async def get(self, tenant: UUID, webhook: UUID) -> Found:
         """One webhook, also one that was removed. Raises `NotFound`, `WrongKind`."""
         recorded = await self._engine.log.read_stream(tenant, webhook)
-        kind = recorded[0].name.partition(".")[0] if recorded else ""
-        if kind and kind != "webhook":
-            raise WrongKind(f"{webhook} is the id of a {kind}, not of a webhook", id=webhook, kind=kind)
+        refuse_other_kind(webhook, recorded, "webhook")
         found = _found(recorded)
         if found is None:
             raise NotFound(f"no webhook {webhook}; see: lethelog webhook list", webhook_id=webhook)
