@@ -15,6 +15,7 @@ from .apart import carried
 from .errors import Conflict, Erased, InvalidInput
 from .fields import Edge, LinkEdge, Producer, Trust
 from .memory import Memory, Owners
+from .topic import topic_of_successor
 
 CLOCK_SKEW = timedelta(minutes=5)
 """How far ahead of this machine's clock an ``occurred_at`` may lie."""
@@ -87,7 +88,7 @@ def decide_revise(
 ) -> tuple[list[e.Event], list[e.Event]]:
     """Events of the successor and of the predecessor, to be appended together (behaviour.md 1.8, A2, A3).
 
-    Filing and owners that are left out are taken from the predecessor; so is the topic.
+    Filing and owners that are left out are taken from the predecessor; so is a topic that was given to it.
     """
     check_version(predecessor, command.expected_version)
     refuse_if_erased(predecessor)
@@ -99,7 +100,7 @@ def decide_revise(
         memory_type=command.memory_type or predecessor.memory_type,
         scope=command.scope or predecessor.scope,
         project=resolved.project if command.project is not None else predecessor.project,
-        topic=command.topic or predecessor.topic,
+        topic=command.topic or topic_of_successor(predecessor.topic, predecessor.content, command.content),
         content=command.content,
         tags=predecessor.tags if command.tags is None else command.tags,
         metadata=metadata_of_successor(predecessor, command),

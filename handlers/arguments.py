@@ -239,21 +239,6 @@ class ParkedFields(DroppedFields, total=False):
     read_model: str
 
 
-def topic_of(content: object) -> str:
-    """A topic for a memory that was given none: the beginning of its first line.
-
-    Anything that is no text gets a placeholder, so that the error is about the content.
-    """
-    lines = content.strip().splitlines() if isinstance(content, str) else []
-    first = lines[0].strip() if lines else ""
-    first = (
-        first.replace("\x00", "").encode(errors="ignore").decode()
-    )  # what cannot be stored is the content's fault
-    if not first:
-        return "untitled"
-    return first if len(first) <= 80 else first[:79].rstrip() + "…"
-
-
 def path_of(path: object) -> Path:
     """The path of a file that a caller names. Raises `InvalidInput` for what can be none."""
     try:

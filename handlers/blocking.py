@@ -100,8 +100,8 @@ class BlockingMemory(
         self.close()
 
     def close(self) -> None:
-        """Drain what waits and let the servers go. May be called twice."""
-        if not self._closed:
+        """Drain what waits and let the servers go. May be called twice. A forked child leaves it to its parent."""
+        if not self._closed and self._loop.is_here:
             self._closed = True
             try:
                 self._loop.run(self.asyncio.close())

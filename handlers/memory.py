@@ -13,6 +13,7 @@ from typing import Any, Literal, Unpack, cast
 from ..domain.errors import InvalidInput, NotCaughtUp
 from ..domain.extraction import FactExtractor
 from ..domain.fields import Input, Position, parse
+from ..domain.topic import topic_of
 from ..projections.rebuild import Report, silent
 from ..streams.broker import BrokerSettings
 from .access.caller import Caller
@@ -38,7 +39,6 @@ from .arguments import (
     TimeFields,
     WrittenFields,
     path_of,
-    topic_of,
 )
 from .briefing import Briefing
 from .bulk_writing import ManyWritten, checked_items, item_key, write_many

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...domain.errors import InvalidInput
-from ..arguments import topic_of
+from ...domain.topic import topic_of
 from .said_elsewhere import Found, LeftOut, Remark, SaidElsewhere, as_list, as_object, parsed, read_text
 
 Record = Mapping[str, Any]

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ...domain.errors import InvalidInput
 from ...domain.fields import IMPORT_CONTENT_LIMIT
-from ..arguments import topic_of
+from ...domain.topic import topic_of
 
 LONGEST_TTL = timedelta(days=36_500)
 _TOPIC = 256

@@ -7,12 +7,12 @@ from uuid import UUID
 
 from ...domain.apart import KEPT
 from ...domain.errors import Conflict, InvalidInput
+from ...domain.topic import topic_of
 from ...projections.as_of import AsOf
 from ...projections.live_memory import LiveMemory
 from ...projections.progress import wait_for
 from ...projections.rows import MemoryRow
 from ..access.caller import Caller
-from ..arguments import topic_of
 from ..engine import Engine
 from ..memories import MemoryCommands
 from ..operating.views import Written

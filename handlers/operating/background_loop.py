@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections import deque
 from collections.abc import Coroutine
@@ -76,11 +77,23 @@ class BackgroundLoop:
         """Set under `_admission`: whoever queued a call before is ended by the closing, nobody does after."""
         self._woken = False
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="lethelog-loop", daemon=True)
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._live, name="lethelog-loop", daemon=True)
         self._thread.start()
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this process has its thread: a forked child does not, and what is open is its parent's."""
+        return self._process == os.getpid()
+
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine there and wait for it. An interrupt cancels it and goes on to the caller."""
+        """Run a coroutine there and wait for it. An interrupt cancels it and goes on to the caller.
+
+        Raises `Unavailable` once it is closed, and in a forked child, in which no thread of the loop is.
+        """
+        if not self.is_here:
+            work.close()
+            raise Unavailable("this memory was opened before the process was forked; open one in the child")
         call = _Call(work)
         try:
             # Inside: an interrupt may come before the wait begins.
@@ -115,6 +128,8 @@ class BackgroundLoop:
 
     def close(self) -> None:
         """End what still runs, refuse what comes later, and wait for the loop's thread."""
+        if not self.is_here:
+            return
         with self._admission:
             if self._closing:
                 return
@@ -122,6 +137,10 @@ class BackgroundLoop:
         asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+
+    def _live(self) -> None:
+        """The loop's whole life, its end too: the thread of whoever closes it may run a loop of its own."""
+        self._loop.run_forever()
         while self._calls:
             self._calls.popleft().cancel()
         self._loop.run_until_complete(self._loop.shutdown_asyncgens())

@@ -1,9 +1,10 @@
 """The bridge from threads to the event loop: each caller its own answer, interrupts go through, a closed one refuses."""
 
 import asyncio
+import os
 import signal
 import threading
-from collections.abc import Generator
+from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -107,3 +108,56 @@ def test_work_that_comes_while_the_loop_waits_for_a_thread_to_end_is_refused():
         finally:
             go_on.set()
         closing.result(10)
+
+
+def test_it_is_closed_from_a_thread_in_which_another_loop_runs():
+    async def notebook() -> tuple[int, bool]:
+        loop = BackgroundLoop()
+
+        async def answer() -> int:
+            return 42
+
+        found = loop.run(answer())
+        loop.close()
+        return found, asyncio.get_running_loop().is_running()
+
+    assert asyncio.run(notebook()) == (42, True)
+
+
+def test_generators_that_are_left_are_ended_in_their_own_loop(loop: BackgroundLoop):
+    ended: list[int] = []
+
+    async def numbers() -> AsyncGenerator[int]:
+        try:
+            yield 1
+        finally:
+            ended.append(threading.get_ident())
+
+    async def begin() -> tuple[int, AsyncGenerator[int]]:
+        coming = numbers()
+        await anext(coming)
+        return threading.get_ident(), coming
+
+    own, kept = loop.run(begin())
+    loop.close()
+    assert ended == [own] and kept is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+def test_a_forked_child_is_told_and_ends_nothing_of_its_parents(loop: BackgroundLoop):
+    async def answer() -> int:
+        return 42
+
+    child = os.fork()
+    if child == 0:
+        said = 1
+        try:
+            loop.run(answer())
+        except Unavailable as error:
+            loop.close()
+            said = 0 if "forked" in str(error) else 2
+        finally:
+            os._exit(said)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert loop.run(answer()) == 42

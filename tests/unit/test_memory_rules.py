@@ -170,6 +170,14 @@ def test_revising_writes_a_successor_and_closes_the_predecessor_together():
     assert of_predecessor == [e.MemorySuperseded(successor=OTHER, edge="updates", held_until=said_at)]
 
 
+def test_a_topic_that_was_taken_from_the_text_is_taken_from_the_new_one():
+    state = Sentence((remembered(content="Deploys go to Fly.io", topic="Deploys go to Fly.io"),)).state
+    [successor], _ = revised(
+        state, parse(c.Revise, {"memory_id": ONE, "content": "Deploys go to Hetzner\nsince May"})
+    )
+    assert isinstance(successor, e.MemoryRemembered) and successor.topic == "Deploys go to Hetzner"
+
+
 def test_a_successor_inherits_filing_owners_and_topic_and_takes_what_is_given():
     owners = {"user": ADA, "agent": PLAN, "run": ONE, "session": OTHER, "subject": THIRD}
     state = Sentence((remembered(project=THIRD, metadata={"k": 1}, core=True, pinned=True, **owners),)).state
