@@ -54,6 +54,7 @@ from .operating.views import Written
 from .present import present_memory
 from .sessions.provenance import note_written, written_in
 from .tenancy.quotas import NOBODY_EVICTED, Evicted, Quotas, limits_of, refuse_unless_room_helps
+from .withholding import without_text
 
 ATTEMPTS = 25
 """How often a command is decided anew after losing a race; more means something else is wrong."""
@@ -375,7 +376,7 @@ class MemoryCommands:
         if retry.key is not None:
             earlier = await self._engine.log.find_command(caller.tenant, key)
             if earlier is not None:
-                return await self._answer_repeat(caller.tenant, earlier, command, key)
+                return await self._answer_repeat(caller, earlier, command, key)
         session = await written_in(self._engine.log, caller.tenant, getattr(command, "session_run_id", None))
         command_id = new_id()
         tenant = await self._engine.tenants.get(caller.tenant)
@@ -394,7 +395,7 @@ class MemoryCommands:
             if isinstance(plan, _Settled):
                 if retry.key is not None:
                     await self._keep_key(caller.tenant, plan.memory.id, envelope, key)
-                return await self._answer(caller.tenant, plan.memory, 0, False, plan.deduplicated)
+                return await self._answer(caller, plan.memory, 0, False, plan.deduplicated)
             evicted = NOBODY_EVICTED
             if full:
                 try:
@@ -404,7 +405,7 @@ class MemoryCommands:
                     earlier = await self._engine.log.find_command(tenant.id, key)
                     if earlier is None:
                         raise
-                    return await self._answer_repeat(tenant.id, earlier, command, key)
+                    return await self._answer_repeat(caller, earlier, command, key)
                 plan = plan.with_evicted(evicted)
             outcome = await self._engine.log.append(
                 Unit(
@@ -423,14 +424,14 @@ class MemoryCommands:
                 case Appended():
                     await note_written(self._engine.log, caller, session, command_id)
                     stored = await self.load(caller.tenant, plan.subject)
-                    written = await self._answer(caller.tenant, stored, outcome.position, True, False)
+                    written = await self._answer(caller, stored, outcome.position, True, False)
                     facts = tuple(one.stream for one in plan.events if one.event.NAME == "fact.asserted")
                     return written.model_copy(update={"evicted": evicted.ids, "fact_ids": facts})
                 case OverQuota():
                     refuse_unless_room_helps(tenant.policy, outcome)
                     full = True
                 case Repeated() | KeyTaken():
-                    return await self._answer_repeat(caller.tenant, outcome, command, key)
+                    return await self._answer_repeat(caller, outcome, command, key)
                 case VersionMoved() | ClaimHeld() | ErasedMeanwhile():
                     continue
         raise Conflict("the memory keeps changing while this is tried; read it again and decide anew")
@@ -448,15 +449,16 @@ class MemoryCommands:
             raise KeyReused("this command key was used for another command; use a new key for a new command")
 
     async def _answer_repeat(
-        self, tenant: UUID, earlier: Repeated | KeyTaken, command: c.Input, key: CommandKey
+        self, caller: Caller, earlier: Repeated | KeyTaken, command: c.Input, key: CommandKey
     ) -> Written:
+        tenant = caller.tenant
         if isinstance(earlier, KeyTaken):
             for memory in (await self.load_many(tenant, [earlier.subject])).values():
                 # What the command said went with what it wrote, so nobody can tell whether this is the same one.
                 rules.refuse_if_erased(memory)
             raise KeyReused("this command key was used for another command; use a new key for a new command")
         written = await self._answer(
-            tenant, await self.load(tenant, earlier.subject), earlier.position, False, False
+            caller, await self.load(tenant, earlier.subject), earlier.position, False, False
         )
         if not (isinstance(command, c.Remember | c.RememberImported) and command.facts):
             return written
@@ -466,17 +468,19 @@ class MemoryCommands:
         return written.model_copy(update={"fact_ids": tuple(one for one in ids if one in known)})
 
     async def _answer(
-        self, tenant: UUID, memory: Memory, position: int, changed: bool, deduplicated: bool
+        self, caller: Caller, memory: Memory, position: int, changed: bool, deduplicated: bool
     ) -> Written:
         rules.refuse_if_erased(memory)
-        view = await present_memory(self._engine, tenant, memory, position)
+        may_read = "memory:read" in caller.permissions
+        view = await present_memory(self._engine, caller.tenant, memory, position)
         is_commitment = memory.memory_type == "commitment"
         return Written(
-            memory=view,
+            memory=view if may_read else without_text(view),
+            withheld=not may_read,
             position=position,
             changed=changed,
             deduplicated=deduplicated,
-            commitment=await self._commitments.id_of(tenant, memory.id) if is_commitment else None,
+            commitment=await self._commitments.id_of(caller.tenant, memory.id) if is_commitment else None,
         )
 
     async def _texts(self, tenant: UUID) -> TextClaims:

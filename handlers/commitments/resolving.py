@@ -47,7 +47,7 @@ class Resolving:
             if isinstance(earlier, KeyTaken):
                 return await self._repeated_archive(caller, command, retry)
             if earlier is not None:
-                return await self._answer(caller.tenant, earlier.subject, earlier.position, changed=False)
+                return await self._answer(caller, earlier.subject, earlier.position, changed=False)
         session = await written_in(self._engine.log, caller.tenant, command.session_run_id)
         command_id = new_id()
         tenant = await self._engine.tenants.get(caller.tenant)
@@ -67,7 +67,7 @@ class Resolving:
             schedule = await self._commitments.schedule(caller.tenant, command)
             events = decide_transition(state, command.status, "command") + decide_schedule(state, schedule)
             if not events and retry.key is None:
-                return await self._answer(caller.tenant, state.id, 0, changed=False)
+                return await self._answer(caller, state.id, 0, changed=False)
             outcome = await self._engine.log.append(
                 Unit(
                     tenant=caller.tenant,
@@ -82,9 +82,9 @@ class Resolving:
             match outcome:
                 case Appended():
                     await note_written(self._engine.log, caller, session, command_id)
-                    return await self._answer(caller.tenant, state.id, outcome.position, changed=bool(events))
+                    return await self._answer(caller, state.id, outcome.position, changed=bool(events))
                 case Repeated():
-                    return await self._answer(caller.tenant, outcome.subject, outcome.position, changed=False)
+                    return await self._answer(caller, outcome.subject, outcome.position, changed=False)
                 case KeyTaken():
                     raise _reused()
                 case _:
@@ -108,12 +108,14 @@ class Resolving:
             raise _reused()
         return await self._without_commitment(caller, command, retry)
 
-    async def _answer(self, tenant: UUID, commitment_id: UUID, position: int, *, changed: bool) -> Resolved:
+    async def _answer(self, caller: Caller, commitment_id: UUID, position: int, *, changed: bool) -> Resolved:
+        tenant = caller.tenant
         state = await self._commitments.load(tenant, commitment_id)
         assert isinstance(state, Commitment)
         memory = await self._commands.load(tenant, state.memory_id)
         refuse_if_erased(memory)
-        view = await present_commitment(self._engine, tenant, state, memory)
+        may_read = "memory:read" in caller.permissions
+        view = await present_commitment(self._engine, tenant, state, memory) if may_read else None
         return Resolved(
             memory_id=memory.id, status=state.status, commitment=view, position=position, changed=changed
         )

@@ -43,6 +43,7 @@ class Resolved(View):
     status: str
     """The commitment's; ``archived`` for a blocker, which has none (A5)."""
     commitment: CommitmentView | None = None
+    """None for a blocker, and where the credential lacks ``memory:read``."""
     position: int
     changed: bool = True
     """False where it stood so already."""

@@ -95,6 +95,8 @@ class Written(View):
     """Memories that were archived to make room for it, as the tenant's policy says."""
     fact_ids: tuple[UUID, ...] = ()
     """The facts that were written with it, in the order given; none where it was deduplicated."""
+    withheld: bool = False
+    """True where the credential lacks ``memory:read``: then ``memory`` holds no text and nobody's name."""
     commitment: UUID | None = None
     """The commitment that rides on it, where it is one."""
 
@@ -364,6 +366,8 @@ class Decided(View):
     """Sibling proposals taken back because of it."""
     fact_id: UUID | None = None
     """The fact that accepting made."""
+    withheld: bool = False
+    """True where the credential lacks ``memory:read``: then ``proposal`` holds no text and nobody's name."""
     position: int
 
 

@@ -26,6 +26,7 @@ from ..forgetting.open_proposals import release_slot
 from ..memories import MemoryCommands
 from ..operating.views import Decided
 from ..sessions.provenance import note_written, written_in
+from ..withholding import without_words
 from .changes import Changes, Decision, StreamChange
 from .facts import fact_of
 from .kinds import acceptances, rejections
@@ -211,8 +212,10 @@ class Deciding:
         await self.settle(done.position)
         recorded = await self._engine.log.read_stream(caller.tenant, proposal_id)
         decided = await proposal_from_log(self._engine, recorded)
+        may_read = "memory:read" in caller.permissions
         return Decided(
-            proposal=decided,
+            proposal=decided if may_read else without_words(decided),
+            withheld=not may_read,
             fact_id=fact_of(proposal_id) if (decided.kind, decided.status) == ("fact", "applied") else None,
             changed=done.changed.get(proposal_id, ()),
             withdrawn=done.withdrawn.get(proposal_id, ()),

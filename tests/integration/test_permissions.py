@@ -9,11 +9,13 @@ import pytest
 from lethelog.domain.errors import AccessDenied, LethelogError
 from lethelog.handlers.access.caller import ALL_PERMISSIONS, Caller, Permission
 from lethelog.handlers.memory import AsyncMemory
+from lethelog.handlers.operating.views import Decided, Written
 from lethelog.handlers.sessions.doors import AsyncSessions
 from lethelog.handlers.tenancy.doors import AsyncTenants, AsyncTokens
 from lethelog.handlers.webhooks.doors import AsyncWebhooks
 
 from .passes import ToldJudge, pass_settings
+from .review_desk import dependency, with_views
 
 ID = str(uuid4())
 NEEDS: dict[str, tuple[Permission | tuple[Permission, ...], dict[str, Any]]] = {
@@ -201,3 +203,26 @@ async def test_with_its_permission_alone_no_verb_is_denied(ready, monkeypatch: p
         except LethelogError:
             continue
         await ready.catch_up()
+
+
+async def test_who_may_write_and_not_read_is_told_no_text_by_any_verb(ready):
+    """An ingesting agent's credential: what it writes is found again by others, and tells it nothing of them."""
+    given = {"topic": "canary topic", "tags": ["canary"], "project": "canary", "metadata": {"k": "canary"}}
+    theirs = await ready.remember("canary text of somebody else", user_id="canary", **given)
+    promise = await ready.remember("canary promise", memory_type="commitment", owner="canary")
+    proposal = await dependency(ready, await ready.remember("canary to put away"))
+    mine = door(ready, frozenset({"memory:write", "memory:review"}))
+    answers = [
+        await mine.remember("Canary text of somebody ELSE"),
+        await mine.move(theirs, scope="work"),
+        *[await getattr(mine, verb)(theirs) for verb in ("reaffirm", "pin", "archive", "restore", "refute")],
+        await mine.resolve(promise, status="waiting"),
+        await mine.archive_many([theirs]),
+        await with_views(ready, mine.accept(proposal, comment="canary")),
+    ]
+    told = [one.model_dump_json() for one in answers]
+    assert [text for text in told if "canary" in text.lower()] == []
+    assert all(one.withheld for one in answers if isinstance(one, Written | Decided))
+    # The control: who may read is told all of it.
+    full = await door(ready, frozenset({"memory:write", "memory:read"})).pin(theirs, pinned=False)
+    assert not full.withheld and "canary" in full.model_dump_json()
