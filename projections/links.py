@@ -16,6 +16,7 @@ from ..domain.events import (
     ProposalAccepted,
     ProposalRejected,
     SessionCloserJudged,
+    SessionOpened,
     TenantBudgetReserved,
     VerdictRecorded,
 )
@@ -27,30 +28,34 @@ from .protection import protect
 
 PAGE = 2_000
 OWNER, SCOPE, LINE, SOURCE, USED = "owner", "scope", "line", "source", "used"
-SHOWN, DECIDED = "shown", "decided"
+SHOWN, DECIDED, RUN = "shown", "decided", "run of"
 """What a row says of its memory: a person or project or scope it was ever filed under; another memory of its
 lineage; one it follows from; a run or session of it; a call to a judge or extractor elsewhere that its text was
 shown in.
-Of `DECIDED` ``memory`` is a proposal about the memory, by whose decision a comment may have come."""
+Of `DECIDED` ``memory`` is a proposal about the memory, by whose decision a comment may have come. Of `RUN` it is a
+session run, ``about`` the session's name and ``detail`` the user whose it was."""
 _DECISIONS = (ProposalAccepted.NAME, ProposalRejected.NAME)
 _NAMES = (
     MemoryRemembered.NAME,
     MemoryMoved.NAME,
     VerdictRecorded.NAME,
     SessionCloserJudged.NAME,
+    SessionOpened.NAME,
     TenantBudgetReserved.NAME,
     *_DECISIONS,
 )
 _LOCAL_JUDGES = ("stated", "none")
 _LOCK = 7_283_460_118
+_TOLD = f"{HOME}.memory_links_told"
+"""Up to where they are told. What is told of events changed with its name: those of before are told anew."""
 _TABLES = (
-    f"create table if not exists {HOME}.memory_links (tenant uuid not null, kind text not null, about text not "
+    f"drop table if exists {HOME}.memory_links, {HOME}.memory_links_position",
+    f"create table {HOME}.memory_links (tenant uuid not null, kind text not null, about text not "
     "null, memory uuid not null, at timestamptz not null, detail text not null default '', "
     "primary key (tenant, kind, about, memory, detail))",
-    f"create index if not exists memory_links_by_memory on {HOME}.memory_links (tenant, memory, kind)",
-    f"create table if not exists {HOME}.memory_links_position (position bigint not null)",
-    f"insert into {HOME}.memory_links_position select 0 "
-    f"where not exists (select from {HOME}.memory_links_position)",
+    f"create index memory_links_by_memory on {HOME}.memory_links (tenant, memory, kind)",
+    f"create table {_TOLD} (position bigint not null)",
+    f"insert into {_TOLD} select 0",
 )
 _ADD = (
     f"insert into {HOME}.memory_links (tenant, kind, about, memory, at, detail) "
@@ -68,16 +73,19 @@ class Link(NamedTuple):
     memory: UUID
     at: datetime
     detail: str = ""
-    """Of `SHOWN`: the call's id and the judge."""
+    """Of `SHOWN`: the call's id and the judge; of `RUN`: the user."""
 
 
 async def ensure(database: Database) -> None:
     """Make the tables where they are missing."""
     async with database.transaction() as connection:
-        cursor = await connection.execute("select to_regclass(%s)", (f"{HOME}.memory_links_position",))
+        cursor = await connection.execute("select to_regclass(%s)", (_TOLD,))
         if await cursor.fetchone() != (None,):
             return
         await connection.execute("select pg_advisory_xact_lock(%s)", (_LOCK,))
+        cursor = await connection.execute("select to_regclass(%s)", (_TOLD,))
+        if await cursor.fetchone() != (None,):
+            return
         await connection.execute(f"create schema if not exists {HOME}")
         for statement in _TABLES:
             await connection.execute(statement)
@@ -101,17 +109,17 @@ async def catch_up_within(connection: Connection, upto: int) -> None:
 
 async def read_position(connection: Connection) -> int:
     """Up to where they are told; 0 where there are none yet."""
-    cursor = await connection.execute("select to_regclass(%s)", (f"{HOME}.memory_links_position",))
+    cursor = await connection.execute("select to_regclass(%s)", (_TOLD,))
     if await cursor.fetchone() == (None,):
         return 0
-    cursor = await connection.execute(f"select position from {HOME}.memory_links_position")
+    cursor = await connection.execute(f"select position from {_TOLD}")
     [position] = await cursor.fetchone() or (0,)
     return position
 
 
 async def _add_page(connection: Connection, upto: int) -> bool:
     """Whether there is more."""
-    cursor = await connection.execute(f"select position from {HOME}.memory_links_position for update")
+    cursor = await connection.execute(f"select position from {_TOLD} for update")
     [after] = await cursor.fetchone() or (0,)
     if after >= upto:
         return False
@@ -128,7 +136,7 @@ async def _add_page(connection: Connection, upto: int) -> bool:
     links = [link for row in rows if row[4] is not None for link in _links_of(*row)]
     if links:
         await connection.execute(_ADD, [list(column) for column in zip(*links, strict=True)])
-    await connection.execute(f"update {HOME}.memory_links_position set position = %s", (until,))
+    await connection.execute(f"update {_TOLD} set position = %s", (until,))
     return until < upto
 
 
@@ -139,6 +147,8 @@ def _links_of(tenant: UUID, name: str, stream: UUID, at: datetime, body: bytes) 
         return
     if name == TenantBudgetReserved.NAME:
         yield from _shown(tenant, clear.get("judge"), clear["call_id"], clear.get("shown", ()), at)
+    elif name == SessionOpened.NAME:
+        yield Link(tenant, RUN, str(clear["session"]), stream, at, str(clear.get("user") or ""))
     elif name in _DECISIONS:
         yield Link(tenant, DECIDED, str(clear["memory_id"]), stream, at)
     elif name in (VerdictRecorded.NAME, SessionCloserJudged.NAME):

@@ -47,7 +47,16 @@ from .ledger_check import find_back
 from .means import ErasureMeans
 from .performed import OutOfItsReach, ledger_entry, performed_events
 from .places import Blind, Erasing, Looking, places
-from .targets import Asked, Targets, find_beginnings, find_decided, find_judges, find_left, find_targets
+from .targets import (
+    Asked,
+    Targets,
+    find_beginnings,
+    find_decided,
+    find_judges,
+    find_left,
+    find_sessions,
+    find_targets,
+)
 
 ERASURE = "erasure"
 """Kind of the claim that each erasure holds for ever: it is what lists them."""
@@ -191,9 +200,9 @@ class Saga:
         await catch_up(self._engine.database, await self._engine.log.head())
         async with self._engine.database.connection() as connection:
             targets = await find_targets(connection, tenant, asked)
-        if asked.kind == "memory" and not targets.memories:
-            raise NotFound(f"no memory {asked.target}", memory_id=asked.target)
-        names = await self._names(tenant, asked, targets)
+            if asked.kind == "memory" and not targets.memories:
+                raise NotFound(f"no memory {asked.target}", memory_id=asked.target)
+            names = await self._names(connection, tenant, asked, targets)
         gone = Gone(tenant, targets.memories, asked.kind == "tenant")
         async with self._engine.database.connection() as connection:
             return targets, await self._looking.count(connection, Erasing(gone, tuple(names)))
@@ -242,7 +251,7 @@ class Saga:
         await catch_up_within(connection, await self._engine.log.head())
         asked = Asked(state.previewed.kind, state.previewed.target, state.previewed.scope, state.previewed.derived)
         targets = await find_targets(connection, tenant, asked)
-        names = await self._names(tenant, asked, targets)
+        names = await self._names(connection, tenant, asked, targets)
         entry = ledger_entry(tenant, state, targets.memories, tuple(sorted(names)), self._engine.clock())
         gone = Gone(tenant, targets.memories, entry.everything)
         return await self._destroy(connection, entry, gone, [], state.version, "request", targets.left)
@@ -351,15 +360,16 @@ class Saga:
             if any(export.may_hold(one, position) for one, position in since.items())
         ]
 
-    async def _names(self, tenant: UUID, asked: Asked, targets: Targets) -> set[UUID]:
-        """Opaque ids whose names go: those of the person, as whatever they appear, or of the project."""
+    async def _names(self, connection: Connection, tenant: UUID, asked: Asked, targets: Targets) -> set[UUID]:
+        """Opaque ids whose names go: of the person in any part, with the sessions of theirs; or of the project."""
         names = set(targets.names)
         if asked.kind in ("subject", "project") and asked.target is not None:
             names.add(asked.target)
         if asked.kind == "subject" and asked.target is not None:
             known = await self._engine.directory.names(tenant, [asked.target])
             if asked.target in known:
-                names |= set(await self._engine.directory.kinds(tenant, known[asked.target]))
+                persons = set(await self._engine.directory.kinds(tenant, known[asked.target])) | {asked.target}
+                names |= persons | await find_sessions(connection, tenant, persons, targets.memories)
         return names
 
     async def _blocks(self, connection: Connection, entry: Entry) -> dict[bytes, UUID]:

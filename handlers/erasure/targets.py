@@ -13,7 +13,7 @@ from uuid import UUID
 from ...domain.events import Derived, ErasureKind, ProviderCall
 from ...domain.extraction import EXTRACTOR
 from ...projections.generations import HOME
-from ...projections.links import DECIDED, LINE, OWNER, SCOPE, SHOWN, SOURCE, USED
+from ...projections.links import DECIDED, LINE, OWNER, RUN, SCOPE, SHOWN, SOURCE, USED
 from ...streams.database import Connection
 from ..forgetting.open_proposals import KIND as OPEN_PROPOSAL
 
@@ -96,6 +96,29 @@ async def find_judges(
         )
         for judge, at in sorted(times.items())
     )
+
+
+async def find_sessions(
+    connection: Connection, tenant: UUID, persons: Collection[UUID], memories: Collection[UUID]
+) -> set[UUID]:
+    """Names of sessions that only these persons had, and that no memory bears but these."""
+    cursor = await connection.execute(
+        f"select distinct about from {HOME}.memory_links mine where tenant = %(tenant)s and kind = %(run)s "
+        f"and detail = any(%(persons)s) and not exists (select from {HOME}.memory_links other "
+        "where other.tenant = mine.tenant and other.kind = mine.kind and other.about = mine.about "
+        f"and other.detail <> all(%(persons)s)) and not exists (select from {HOME}.memory_links used "
+        "where used.tenant = mine.tenant and used.kind = %(used)s and used.about = mine.about "
+        "and used.memory <> all(%(memories)s) and exists (select from lethelog_vault.data_keys k "
+        "where k.tenant = used.tenant and k.key_id = used.memory))",
+        {
+            "tenant": tenant,
+            "run": RUN,
+            "used": USED,
+            "persons": _texts(persons),
+            "memories": list(memories),
+        },
+    )
+    return {UUID(row[0]) for row in await cursor.fetchall()}
 
 
 async def find_decided(connection: Connection, tenant: UUID, memories: Collection[UUID]) -> set[UUID]:

@@ -8,6 +8,7 @@ from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.operating import workers as operating
 from lethelog.handlers.operating.workers import Workers
+from lethelog.handlers.sessions.sessions import Sessions
 from lethelog.projections import links
 from lethelog.streams import directory
 
@@ -82,6 +83,39 @@ async def test_the_name_of_a_session_goes_with_its_last_memory_where_they_went_o
         known = await world.engine.directory.find(world.caller.tenant, "session", "standup")
         named.append(known is not None)
     assert named == [True, False]
+
+
+async def test_the_names_of_the_sessions_that_only_a_person_had_go_with_the_person(world, erasures):
+    sessions = Sessions(world.engine)
+    for session, user in (("ada's therapy", "ada"), ("standup", "ada"), ("standup", "bo"), ("nightly", None)):
+        given = {"session": session} if user is None else {"session": session, "user": user}
+        await sessions.open(world.caller, given)
+    await sessions.open(world.caller, {"session": "noted", "user": "ada"})
+    await world.remember("Somebody else's", session_id="noted")
+    await world.remember("Ada's", user_id="ada", session_id="ada's therapy")
+
+    await erase(world, erasures, subject="ada")
+
+    known = {
+        name: await world.engine.directory.find(world.caller.tenant, "session", name) is not None
+        for name in ("ada's therapy", "standup", "nightly", "noted")
+    }
+    assert known == {"ada's therapy": False, "standup": True, "nightly": True, "noted": True}
+    await world.catch_up()
+    page = await sessions.page(world.caller, {})
+    assert page.total == 5 and "therapy" not in page.model_dump_json() and "ada" not in page.model_dump_json()
+
+
+async def test_links_of_an_earlier_version_are_told_anew(world, erasures):
+    await world.remember("one", user_id="ada")
+    await links.catch_up(world.engine.database, await world.engine.log.head())
+    async with world.engine.database.transaction() as connection:
+        await connection.execute("alter table lethelog_views.memory_links_told rename to memory_links_position")
+        await connection.execute("delete from lethelog_views.memory_links")
+    assert (await erase(world, erasures, subject="ada")).memories == 1
+    async with world.engine.database.connection() as connection:
+        cursor = await connection.execute("select to_regclass('lethelog_views.memory_links_position')")
+        assert await cursor.fetchone() == (None,)
 
 
 async def test_a_worker_tells_the_links_so_that_not_even_the_first_erasure_reads_all_of_the_log(
