@@ -395,7 +395,9 @@ class MemoryCommands:
             if isinstance(plan, _Settled):
                 if retry.key is not None:
                     await self._keep_key(caller.tenant, plan.memory.id, envelope, key)
-                return await self._answer(caller, plan.memory, 0, False, plan.deduplicated)
+                # Whoever gets the id can read it: what it stands on may be newer than what this caller knows of.
+                reached = await self._engine.log.head()
+                return await self._answer(caller, plan.memory, reached, False, plan.deduplicated)
             evicted = NOBODY_EVICTED
             if full:
                 try:

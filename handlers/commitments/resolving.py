@@ -67,7 +67,7 @@ class Resolving:
             schedule = await self._commitments.schedule(caller.tenant, command)
             events = decide_transition(state, command.status, "command") + decide_schedule(state, schedule)
             if not events and retry.key is None:
-                return await self._answer(caller, state.id, 0, changed=False)
+                return await self._answer(caller, state.id, await self._engine.log.head(), changed=False)
             outcome = await self._engine.log.append(
                 Unit(
                     tenant=caller.tenant,
