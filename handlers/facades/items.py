@@ -12,6 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, cast
+from unicodedata import normalize
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -164,7 +165,7 @@ class Items:
         if wanted.filter:
             only = [one.memory_id for one in await self._listed(matching, wanted, None)]
         hits = await ranked(self._engine, query, matching, end, only)
-        found = [(await self._of_row(caller.tenant, hit.row), hit.score) for hit in hits]
+        found = [(await self._of_row(caller.tenant, hit.row, wanted.prefix), hit.score) for hit in hits]
         return [replace(one, score=score) for one, score in found if one is not None][wanted.offset :]
 
     async def namespaces(
@@ -253,7 +254,8 @@ class Items:
         if not prefix:
             return matching
         held = await self._namespaces(tenant)
-        under = tuple(one for namespace, one in held.items() if namespace[: len(prefix)] == prefix)
+        wanted = _filed(prefix)
+        under = tuple(one for namespace, one in held.items() if namespace[: len(wanted)] == wanted)
         return replace(matching, projects=under) if under else None
 
     async def _namespaces(self, tenant: UUID) -> dict[tuple[str, ...], UUID]:
@@ -270,17 +272,20 @@ class Items:
             return found
         async with aclosing(each_row(self._engine, matching)) as rows:
             async for row in rows:
-                one = await self._of_row(matching.tenant, row)
+                one = await self._of_row(matching.tenant, row, wanted.prefix)
                 if one is not None and item_filters.keeps(wanted.filter, one.value):
                     found.append(one)
                     if len(found) == end:
                         break
         return found
 
-    async def _of_row(self, tenant: UUID, row: MemoryRow) -> Item | None:
-        """The item that a row is; None for what somebody else filed in the scope, or moved elsewhere."""
+    async def _of_row(self, tenant: UUID, row: MemoryRow, prefix: tuple[str, ...]) -> Item | None:
+        """The item that a row is; None for what somebody else filed in the scope, or moved elsewhere.
+
+        Two namespaces may have one project; which one the item is in, it says itself.
+        """
         found = _item(row.metadata, row.content, row, row.memory_id)
-        if found is None or row.project is None:
+        if found is None or row.project is None or found.name.namespace[: len(prefix)] != prefix:
             return None
         names = await self._engine.directory.names(tenant, [row.project])
         return found if names.get(row.project) == _project(found.name) else None
@@ -292,6 +297,8 @@ async def refreshed(items: Items, caller: Caller, found: Sequence[Item]) -> int:
 
 
 def _check_name(name: ItemName) -> None:
+    if not all(label.strip() for label in name.namespace):
+        raise InvalidInput("namespace", "has a label of white space alone")
     project = _project(name)
     if len(project) > LONGEST_NAMESPACE:
         raise InvalidInput(
@@ -309,8 +316,13 @@ def _check_name(name: ItemName) -> None:
 
 
 def _project(name: ItemName) -> str:
-    # No label holds a full stop, so two namespaces never have one name.
-    return ".".join(name.namespace)
+    # No label holds a full stop, so two namespaces have one name only where their labels are filed alike.
+    return ".".join(_filed(name.namespace))
+
+
+def _filed(namespace: tuple[str, ...]) -> tuple[str, ...]:
+    """The labels as the names of projects are kept: composed, and without white space around them."""
+    return tuple(normalize("NFC", label).strip() for label in namespace)
 
 
 def _metadata(

@@ -121,6 +121,16 @@ class Contract:
         after = await calls.get(("users",), "k")
         assert after.value == {"text": "first"} and after.created_at > before.created_at
 
+    async def test_labels_that_differ_by_white_space_or_composition_are_others(self, calls: Calls):
+        labels = ("ada", "ada ", " ada", "x\t", "Jos\u00e9", "Jose\u0301")
+        for number, label in enumerate(labels):
+            await calls.put(("users", label), "k", {"n": number})
+        for number, label in enumerate(labels):
+            found = await calls.get(("users", label), "k")
+            assert found is not None and found.value == {"n": number}, repr(label)
+            assert [one.value["n"] for one in await calls.search(("users", label))] == [number], repr(label)
+        assert sorted(one.value["n"] for one in await calls.search(("users",))) == list(range(len(labels)))
+
     async def test_a_prefix_is_one_of_labels_and_never_of_letters(self, calls: Calls):
         """F37."""
         names = ("acme", "acme-corp", "acme%", "acme_", "a", "ab")
