@@ -30,7 +30,7 @@ from .fields import (
 )
 
 MOST_FACTS = 16
-"""Facts that a memory may bring along (behaviour.md 1.3)."""
+"""Facts that a memory may bring along."""
 
 
 class _Described(Input):
@@ -69,7 +69,7 @@ class _Described(Input):
 
 
 class GivenFact(Input):
-    """What a memory says as subject, predicate and value; the window is half-open (behaviour.md 1.10)."""
+    """What a memory says as subject, predicate and value; the window is half-open."""
 
     subject: Topic
     predicate: Topic
@@ -110,7 +110,7 @@ class RememberImported(_WithFacts):
 
 
 class Revise(_Described):
-    """Write a successor; what is left out of filing is taken from the predecessor (behaviour.md 1.8)."""
+    """Write a successor; what is left out of filing is taken from the predecessor."""
 
     memory_id: Id
     memory_type: MemoryType | None = None
@@ -137,7 +137,7 @@ class _OnMemory(Input):
     memory_id: Id
     session_run_id: Id | None = None
     expected_version: int | None = Field(default=None, ge=1)
-    """The state version the caller saw (settlement 5); a newer one answers `Conflict`."""
+    """The state version the caller saw; a newer one answers `Conflict`."""
 
 
 class Move(_OnMemory):
@@ -168,7 +168,7 @@ class Archive(_OnMemory):
 
 
 class Restore(_OnMemory):
-    """Lift every barrier that archive and suppress set (settlement 16)."""
+    """Lift every barrier that archive and suppress set."""
 
     reason: Reason | None = None
 
@@ -204,7 +204,7 @@ class Verify(_OnMemory):
 
 
 class Resolve(Input):
-    """Move a commitment to another status, on the way with other dates; of a blocker: put it away (A5)."""
+    """Move a commitment to another status, on the way with other dates; of a blocker: put it away."""
 
     memory_id: Id
     status: CommitmentStatus = "resolved"

@@ -20,6 +20,15 @@ def one_line(text: object) -> str:
     return " ".join(shown(text).split())
 
 
+def counted(count: int, noun: str) -> str:
+    """So many of something: ``1 event``, ``2 events``, ``3 memories``, ``4 passes``."""
+    if count == 1:
+        return f"1 {noun}"
+    if noun.endswith(("ry", "ty")):
+        return f"{count} {noun[:-1]}ies"
+    return f"{count} {noun}es" if noun.endswith("s") else f"{count} {noun}s"
+
+
 def moment(instant: datetime | None) -> str:
     """An instant in UTC, whole, so that it can be typed back wherever one is asked for."""
     return "–" if instant is None else instant.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"

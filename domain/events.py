@@ -158,7 +158,7 @@ class MemoryRemembered(Event):
     predecessor: UUID | None = None
     edge: Edge | None = None
     earlier: UUID | None = None
-    """An older memory of the same text that had ended (settlement 4)."""
+    """An older memory of the same text that had ended."""
 
 
 class MemorySuperseded(Event):
@@ -325,7 +325,7 @@ class ProposalStaged(Judgment):
     kind: Literal["retention"] = "retention"
     threshold: float
     unselected: bool = False
-    """Made under the source's starting thresholds, not under ones selected for this judge (settlement 12)."""
+    """Made under the source's starting thresholds, not under ones selected for this judge."""
     verdict_event: UUID
 
 
@@ -477,7 +477,7 @@ class TenantPolicyChanged(Event):
 
 
 class TenantJudgmentOpted(Event):
-    """Judging was allowed or forbidden for this tenant (settlement 13)."""
+    """Judging was allowed or forbidden for this tenant."""
 
     NAME = "tenant.judgment_opted"
 

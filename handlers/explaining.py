@@ -215,22 +215,22 @@ def _link(recorded: RecordedEvent, refs: Set[str], names: Mapping[UUID, str]) ->
         cause=recorded.envelope.cause,
         policy=recorded.envelope.policy,
         judge=recorded.envelope.judge,
-        says=_in_words(event, refs),
+        says=_in_words(event),
         detail=detail,
     )
 
 
-def _in_words(event: e.Event | None, refs: Set[str]) -> str:
+def _in_words(event: e.Event | None) -> str:
     match event:
         case e.MemoryRemembered():
             return "the memory was remembered"
         case e.PassRequested():
             return f"a pass was requested by {event.trigger}"
         case e.PassStarted():
-            return f"it started with the judge {event.judge}, floor {event.floor:g}"
+            return f"it started with the judge {event.judge}, for pairs from a cosine of {event.floor:g} on"
         case e.PassCandidatesSelected():
-            questions = "1 question" if len(event.items) == 1 else f"{len(event.items)} questions"
-            return f"it selected {questions}; this is {', '.join(sorted(refs))}"
+            count = len(event.items)
+            return "it selected this question" if count == 1 else f"it selected {count} questions, this among them"
         case e.VerdictRecorded():
             return f"the judge said {event.action} with probability {event.probability:.3f}"
         case e.SessionOpened():

@@ -488,7 +488,7 @@ class AsyncMemory(
         )
 
     async def set_judgment(self, enabled: bool) -> SettingsView:
-        """Allow or forbid judging; off by default, and recorded (settlement 13)."""
+        """Allow or forbid judging; off by default, and recorded."""
         caller = await self.caller()
         caller.require("tenant:admin")
         if not isinstance(enabled, bool):  # pyright: ignore[reportUnnecessaryIsInstance] - callers are not all typed
@@ -508,7 +508,7 @@ class AsyncMemory(
         return await self._settings(caller)
 
     async def policy_report(self) -> PolicyReport:
-        """The forgetting policy, the answers it still owes, and how the store grows under it."""
+        """The forgetting policy, the questions it does not answer yet, and how the store grows under it."""
         return await self._policies.report(await self.caller())
 
     def _dated(self, given: Mapping[str, Any], **fields: Any) -> dict[str, Any]:

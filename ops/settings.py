@@ -153,7 +153,8 @@ class Settings(BaseSettings):
     judge_thresholds: Path | None = None
     """A file of thresholds selected for exactly this judge."""
     judge_starting_values: bool = False
-    """Use the source's starting thresholds; every proposal is then marked unselected (settlement 12)."""
+    """Without a thresholds file propose from 0.85 (archive, supersede) and 0.60 (conflict) on, values that nobody
+    measured for this judge; each proposal is then marked so."""
 
     extractor_url: str | None = None
     """Base URL of an OpenAI-compatible chat endpoint that reads facts in new memories, such as

@@ -41,7 +41,7 @@ class Resolved(View):
 
     memory_id: UUID
     status: str
-    """The commitment's; ``archived`` for a blocker, which has none (A5)."""
+    """The commitment's; ``archived`` for a blocker, which has none."""
     commitment: CommitmentView | None = None
     """None for a blocker, and where the credential lacks ``memory:read``."""
     position: int

@@ -23,9 +23,9 @@ class PassSettings:
     """Asked by passes; the session closer asks the same one."""
     thresholds: Thresholds
     default_floor: float
-    """Floor selected for the embedding model; a tenant's policy may set another (settlement 11)."""
+    """Floor selected for the embedding model; a tenant's policy may set another."""
     enabled: bool = False
-    """Deployment flag of the *schedule* (``LETHELOG_FORGETTING_PASS_ENABLED``); off by default (A33)."""
+    """Deployment flag of the *schedule* (``LETHELOG_FORGETTING_PASS_ENABLED``); off by default."""
 
 
 def proposes_nothing_because(settings: PassSettings) -> str | None:
@@ -35,7 +35,8 @@ def proposes_nothing_because(settings: PassSettings) -> str | None:
     thresholds = settings.thresholds
     if thresholds.archive is None and thresholds.supersede is None and thresholds.conflict is None:
         return (
-            f"no thresholds were selected for the judge {settings.judge.identity}; give a thresholds file, or set "
-            "the source's starting values explicitly"
+            f"no thresholds were selected for the judge {settings.judge.identity}, so nobody knows from which "
+            "probability on it is right. Name a file of thresholds in LETHELOG_JUDGE_THRESHOLDS, or set "
+            "LETHELOG_JUDGE_STARTING_VALUES=true to propose by values that nobody measured"
         )
     return None

@@ -119,7 +119,7 @@ class FactView(View):
 
 
 class RefusedPair(View):
-    """Two memories that contradict each other and are not told before somebody decided which holds (S4)."""
+    """Two memories that contradict each other and are not told before somebody decided which holds."""
 
     contradiction: UUID
     memories: tuple[UUID, UUID]
@@ -569,7 +569,7 @@ class TenantView(View):
     judgment: bool
     policy_version: int
     unanswered: tuple[str, ...]
-    """Answers that its forgetting policy still owes."""
+    """Questions that its forgetting policy does not answer yet."""
 
 
 class TenantPage(View):

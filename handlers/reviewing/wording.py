@@ -20,6 +20,10 @@ ACTION_SAYS: Mapping[str, str] = {
     "resolve": "take the commitment for done",
     "settle": "say which of the two holds",
 }
+_ASKED = {"pair": "as one of a pair", "single": "on its own"}
+"""How a pass put the memory to the judge, by the rule that selected it."""
+_DETAILS = {"floor": "proposed from"}
+"""Names of details that say nothing to who reads them here first."""
 _OTHERS = {"consolidation": ("newer", "older"), "dependency": ("memory", "rests on")}
 """What the memory of a proposal and the related one are to each other, by kind."""
 
@@ -33,11 +37,13 @@ def sides(view: "ProposalView") -> tuple[str, str]:
 
 def made_by(view: "ProposalView") -> str:
     """Who or what proposes it, and by what."""
-    details = ", ".join(f"{name.replace('_', ' ')} {said}" for name, said in view.details.items())
+    details = ", ".join(
+        f"{_DETAILS.get(name, name.replace('_', ' '))} {said}" for name, said in view.details.items()
+    )
     if view.judge is None:
         return f"made by rule, {details}"
     model = f" ({one_line(view.model)})" if view.model else ""
-    where = f", rule {view.rule}, pass {view.pass_id}" if view.rule is not None else ""
+    where = f", {_ASKED.get(view.rule, view.rule)}, pass {view.pass_id}" if view.rule is not None else ""
     return f"judged by {one_line(view.judge)}{model}{where}" + (f", {details}" if details else "")
 
 

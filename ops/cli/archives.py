@@ -7,7 +7,7 @@ import typer
 from rich.text import Text
 
 from . import options as o
-from .output import safe
+from .output import counted, safe
 from .session import Json, Session, fields, finishing
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def export(
     session.printer.answer(
         written,
         Text.assemble(
-            ("written", "green"), f" {written.memories} memories, {written.events} events to {written.file}"
+            ("written", "green"),
+            f" {counted(written.memories, 'memory')}, {counted(written.events, 'event')} to {written.file}",
         ),
     )
 
@@ -109,30 +110,30 @@ def import_(
 
 
 def _show_import(session: Session, result: "ImportResult") -> None:
-    counted = [
+    counts = [
         f"{kind}: " + ", ".join(f"{number} {action}" for action, number in sorted(found.items()))
         for kind, found in result.counts.items()
     ]
     skipped = [
         f"{one.action}: {one.kind} {one.id}" + (f", {one.reason}" if one.reason else "") for one in result.items
     ]
-    _show(session, result, counted, skipped, dry_run=result.dry_run)
+    _show(session, result, counts, skipped, dry_run=result.dry_run)
 
 
 def _show_foreign(session: Session, result: "ForeignResult") -> None:
-    counted = [f"{number} {action}" for action, number in sorted(result.counts.items())]
+    counts = [f"{number} {action}" for action, number in sorted(result.counts.items())]
     skipped = [f"{one.action}: {one.source}" + (f", {one.reason}" if one.reason else "") for one in result.items]
     remarks = [f"note: {one.source}: {one.says}" for one in result.remarks]
-    _show(session, result, counted, [*skipped, *remarks], dry_run=result.dry_run)
+    _show(session, result, counts, [*skipped, *remarks], dry_run=result.dry_run)
 
 
-def _show(session: Session, result: object, counted: list[str], items: list[str], *, dry_run: bool) -> None:
+def _show(session: Session, result: object, counts: list[str], items: list[str], *, dry_run: bool) -> None:
     printer = session.printer
     if printer.json_only:
         printer.document(result)
         return
     printer.line(Text("would be read" if dry_run else "read", "green"))
-    for line in [*counted, *items[:_SHOWN]]:
+    for line in [*counts, *items[:_SHOWN]]:
         printer.line(safe(f"  {line}"))
     if len(items) > _SHOWN:
         printer.note(f"and {len(items) - _SHOWN} more; see them with --json")

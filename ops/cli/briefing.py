@@ -9,7 +9,7 @@ from rich.text import Text
 from ...handlers.choices import SectionName
 from . import options as o
 from .cards import refused_lines, time_lines
-from .output import moment, one_line, safe
+from .output import counted, moment, one_line, safe
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _lines(view: "BriefingView") -> Iterator[Text]:
 def _item(item: "BriefingItem") -> Iterator[Text]:
     line = Text.assemble("  ", str(item.id), (f"  {item.memory_type:<10}  {moment(item.recorded_at)}  ", "dim"))
     if item.stale:
-        line.append(f"stale, {item.age_days} days  ", "yellow")
+        line.append(f"stale, {counted(item.age_days, 'day')}  ", "yellow")
     if item.commitment is not None and item.commitment.due_at is not None:
         style = "red" if item.commitment.overdue else "dim"
         line.append(f"due {moment(item.commitment.due_at)}  ", style)

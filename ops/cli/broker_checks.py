@@ -89,13 +89,13 @@ async def _drift(
     """Whether streams, or durables on them, are as they should be; what is missing is made at first use."""
     from ...streams.topology import Topology
 
-    drift = [one for one in await Topology(broker, durables).drift(client) if one.startswith(part.rstrip("s"))]
+    drift = [one for one in await Topology(broker, durables).drift(client) if one.startswith(part[:-1])]
     missing = [one for one in drift if one.endswith("is missing")]
     if not drift:
         return Check(part, "ok", "as they should be")
     if len(missing) < len(drift) or (missing and part == "durables" and standing.worker is not None):
         return Check(part, "warning", "; ".join(drift), "A worker mends this while it runs: lethelog up")
-    return Check(part, "idle", "; ".join(drift) + " (made at first use)")
+    return Check(part, "idle", f"{counted(len(missing), part[:-1])} not there yet; made when a worker first runs")
 
 
 async def _left_on(client: "Client", broker: "BrokerSettings") -> AsyncGenerator[Check]:

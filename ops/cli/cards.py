@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...handlers.reviewing.wording import ACTION_SAYS, action_of, made_by, sides
-from .output import moment, one_line, safe, shown
+from .output import counted, moment, one_line, safe, shown
 
 if TYPE_CHECKING:
     from ...handlers.operating.views import (
@@ -99,8 +99,10 @@ def pass_table(view: "PassView") -> RenderableType:
     if view.judge is not None:
         table.add_row("judge", safe(view.judge))
     if view.embedding_model is not None:
-        table.add_row("embedding", safe(f"{view.embedding_model}, floor {view.floor or 0:g}"))
-    table.add_row("questions", f"{view.items} ({view.stale_singles} stale, {view.pairs} pairs qualified)")
+        table.add_row("embedding", safe(f"{view.embedding_model}; pairs from a cosine of {view.floor or 0:g} on"))
+    table.add_row(
+        "questions", f"{view.items} (qualified: {view.stale_singles} stale, {counted(view.pairs, 'pair')})"
+    )
     if view.phase == "completed":
         table.add_row("judged", f"{view.judged}" + (f", {view.refused} refused" if view.refused else ""))
         table.add_row("proposed", _counts(view.proposed))
@@ -217,7 +219,7 @@ def chain_lines(chain: "Chain") -> Iterator[RenderableType]:
         yield head.append(one_line(link.says)).append(f"  {one_line(link.actor)}", "cyan")
         yield Text(f"         {link.event} {link.event_id}, cause {link.cause}", "dim")
     if chain.more:
-        yield Text(f"{chain.more} older proposals are left out; explain them by their ids", "dim")
+        yield Text(f"left out: {counted(chain.more, 'older proposal')}; to be explained by their ids", "dim")
 
 
 def _side(

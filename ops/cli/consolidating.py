@@ -6,7 +6,7 @@ import typer
 from rich.text import Text
 
 from . import options as o
-from .output import one_line, safe
+from .output import counted, one_line, safe
 from .session import Json, Session
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ def consolidate(
     """Look for memories that are near to each other, and propose an edge between them.
 
     Workers do so every hour; this asks for it now. It changes no memory: its proposals wait for `lethelog review`.
-    Where no floor was selected for the embedding model, nothing is proposed; the policy's consolidation_floor
-    sets one.
+    Near is a cosine from a lower bound on, which was measured for the embedding models that come along. For any
+    other nothing is proposed until the policy sets one (consolidation_floor).
     """
     session = Session.of(context, json_only)
     printer = session.printer
@@ -66,12 +66,15 @@ def _waited(session: Session, memory: "Memory", key: str | None) -> "Consolidati
 def _summary(found: "ConsolidationView") -> Text:
     text = Text(f"consolidation pass {found.id}: {found.phase}")
     if found.floor is None:
-        text.append(f"\nno floor was selected for {one_line(found.embedding_model)}, so nothing is proposed")
+        text.append(
+            f"\nhow near is near was not measured for {one_line(found.embedding_model)}, so nothing is proposed; "
+            "set it with: lethelog policy set consolidation_floor=NUMBER"
+        )
         return text
     text.append("\n").append_text(safe(f"{_floor(found)}, of {one_line(found.embedding_model)}"))
     if found.phase == "completed":
         staged = ", ".join(f"{count} {edge}" for edge, count in found.staged.items()) or "none"
-        text.append(f"\n{found.looked_at} near pairs looked at; proposed: {staged}")
+        text.append(f"\n{counted(found.looked_at, 'near pair')} looked at; proposed: {staged}")
         if found.skipped:
             reasons = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in found.skipped.items())
             text.append(f"; left out: {reasons}")
@@ -80,5 +83,5 @@ def _summary(found: "ConsolidationView") -> Text:
 
 def _floor(found: "ConsolidationView") -> str:
     known = found.recurring_collapses
-    measured = "" if known is None else f", at which {known} pairs of recurring records got through"
-    return f"floor {found.floor:.2f} ({found.floor_from}{measured})"
+    measured = "" if known is None else f", at which {counted(known, 'pair')} of recurring records got through"
+    return f"pairs from a cosine of {found.floor:.2f} on ({found.floor_from}{measured})"

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from ...domain.errors import LethelogError
 from .checks import Check
+from .output import counted
 
 if TYPE_CHECKING:
     from ...streams.database import Database
@@ -44,21 +45,21 @@ async def check_erasures(
             "written to it by: lethelog erase ledger --complete"
         )
         says = (
-            f"{settings.ledger_file} lacks {missing} erasures that were done: lines were cut off its end, or they "
-            "were done beside another file"
+            f"{settings.ledger_file} lacks {counted(missing, 'erasure')} on record: lines were cut off "
+            "its end, or that was done beside another file"
             if entries
-            else f"{settings.ledger_file} is missing or empty, and {missing} erasures were done"
+            else f"{settings.ledger_file} is missing or empty, and {counted(missing, 'erasure')} on record"
         )
         yield Check("erasure ledger", "fault", says, fix)
     else:
         says = (
-            f"{settings.ledger_file}, {len(entries)} entries; keep a copy elsewhere"
+            f"{settings.ledger_file}, {counted(len(entries), 'entry')}; keep a copy elsewhere"
             if entries
             else "made at first use"
         )
         yield Check("erasure ledger", "ok" if entries else "idle", says)
     if unfinished:
         fix = "See what remains: lethelog erase list --unfinished; at once: lethelog erase retry ID"
-        yield Check("erasures", "fault", f"{unfinished} are not verified yet", fix)
+        yield Check("erasures", "fault", f"not verified yet: {counted(unfinished, 'erasure')}", fix)
     else:
         yield Check("erasures", "ok" if epoch else "idle", "none is unfinished")

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from ...domain.display import counted as counted
 from ...domain.display import moment as moment
 from ...domain.display import one_line as one_line
 from ...domain.display import shown as shown
@@ -32,13 +33,6 @@ _PIPE_WIDTH = 120
 def safe(text: object, style: str = "") -> Text:
     """Text for Rich: harmless, and not parsed as markup."""
     return Text(shown(text), style=style)
-
-
-def counted(count: int, noun: str) -> str:
-    """So many of something: ``1 event``, ``2 events``, ``3 memories``."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count} {noun[:-1]}ies" if noun.endswith(("ry", "ty")) else f"{count} {noun}s"
 
 
 def as_json(document: Any) -> str:

@@ -71,7 +71,7 @@ def set_(
 
 
 def report(context: typer.Context, json_only: Json = False) -> None:
-    """Show how the store grows under the policy, and which answers it still owes.
+    """Show how the store grows under the policy, and which questions it does not answer yet.
 
     Growth is of the pace the policy states (expected_writes_per_day, expected_average_kb), or else of what was
     written in the last 30 days.
@@ -108,7 +108,9 @@ def _lines(found: "PolicyReport") -> list[Text | Table]:
     lines: list[Text | Table] = []
     if found.writes_per_day is not None and found.average_kb is not None:
         lines.append(
-            Text(f"{found.figures}: {found.writes_per_day:,.3g} memories a day of {found.average_kb:,.3g} KB each")
+            Text(
+                f"written a day ({found.figures}): {found.writes_per_day:,.3g}, of {found.average_kb:,.3g} KB each"
+            )
         )
         table = Table(box=None, pad_edge=False)
         for heading in ("", "items", "KB"):
@@ -122,7 +124,7 @@ def _lines(found: "PolicyReport") -> list[Text | Table]:
         lines.append(Text("nothing was written yet, and the policy states no pace: no projection"))
     for cap in found.caps.values():
         when = "is never reached" if cap.day is None else f"is reached on day {cap.day}"
-        lines.append(Text(f"the cap of {cap.items:,.0f} {when}; there are {found.live_memories:,} live now"))
+        lines.append(Text(f"the cap of {cap.items:,.0f} {when}; live now: {found.live_memories:,}"))
     for answer, missing in found.unanswered.items():
-        lines.append(Text(f"owes {answer.replace('_', ' ')}: state {', '.join(missing)}", "yellow"))
+        lines.append(Text(f"not answered yet: {answer.replace('_', ' ')}; state {', '.join(missing)}", "yellow"))
     return [*lines, *(Text(note, "dim") for note in found.notes)]

@@ -14,7 +14,7 @@ from . import options as o
 from .cards import chain_lines, proposal_card
 from .digest import digest_lines
 from .keys import Keys, reading_keys
-from .output import Printer, one_line, safe, write
+from .output import Printer, counted, one_line, safe, write
 from .review_stats import stats
 from .session import Json, Session, fields
 
@@ -213,7 +213,7 @@ class Walk:
             return False
         said = Text("accepted" if accepted else "rejected", "green")
         if decided.withdrawn:
-            said.append(f", {len(decided.withdrawn)} sibling proposals withdrawn", "dim")
+            said.append(f", {counted(len(decided.withdrawn), 'sibling proposal')} withdrawn", "dim")
         self._console.print(said)
         return True
 

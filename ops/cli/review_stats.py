@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...domain.errors import InvalidInput
-from .output import moment, write
+from .output import counted, moment, write
 from .session import Json, Session, fields
 from .shares import share_text
 
@@ -51,7 +51,7 @@ def _readable(found: "ReviewStats") -> list[Text | Table]:
     if found.groups:
         lines.append(_groups(found))
     if found.groups_left_out:
-        lines.append(Text(f"{found.groups_left_out} smaller groups left out", "dim"))
+        lines.append(Text(f"{counted(found.groups_left_out, 'smaller group')} left out", "dim"))
     lines += [Text(f"taken back: {one.kind} {share_text(one.undone)}") for one in found.reversals]
     disputed = found.disagreement.questions
     lines.append(Text(f"decided by several reviewers and not alike: {share_text(disputed)}"))
@@ -60,7 +60,7 @@ def _readable(found: "ReviewStats") -> list[Text | Table]:
     for one in found.spending:
         cost = "cost unknown" if one.cost_usd is None else f"{one.cost_usd:g} USD"
         each = "" if one.usd_per_accepted is None else f", {one.usd_per_accepted:g} USD per accepted proposal"
-        lines.append(Text(f"{one.judge} ({one.operation}): {one.calls} calls, {cost}{each}"))
+        lines.append(Text(f"{one.judge} ({one.operation}): {counted(one.calls, 'call')}, {cost}{each}"))
     return lines
 
 

@@ -6,7 +6,7 @@ import typer
 from rich.text import Text
 
 from . import options as o
-from .output import Printer, moment, safe
+from .output import Printer, counted, moment, safe
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ def _print(printer: Printer, view: "SessionView") -> None:
     printer.line("  ", safe(who))
     closer = view.closer
     if view.needs_look and closer.next_attempt_at is not None:
-        put_off = f"the closer failed {closer.failures} times; again at {moment(closer.next_attempt_at)}"
+        put_off = (
+            f"the closer failed {counted(closer.failures, 'time')}; again at {moment(closer.next_attempt_at)}"
+        )
         printer.line("  ", Text(put_off, "yellow"))
     elif closer.looked_at is not None:
         done = f"closer: {closer.resolved} resolved, {closer.proposed} proposed, looked {moment(closer.looked_at)}"

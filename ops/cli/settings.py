@@ -10,6 +10,8 @@ from .options import add
 from .output import Printer, safe
 from .session import Json, Session
 
+_OFF = "nothing is judged or proposed"
+
 
 def register(app: typer.Typer) -> None:
     """Add the group to the command line."""
@@ -51,7 +53,8 @@ def judgment(
     session = Session.of(context, json_only)
     with session.open() as memory:
         document = memory.set_judgment(state == "on").model_dump(mode="json", exclude={"position"})
-    _print(session.printer, document)
+    said = "memories may be judged; ask with: lethelog pass run" if state == "on" else _OFF
+    session.printer.answer(document, Text.assemble(("judgment ", "dim"), (state, "bold"), f": {said}"))
 
 
 def _print(printer: Printer, document: dict[str, Any]) -> None:
@@ -62,7 +65,7 @@ def _print(printer: Printer, document: dict[str, Any]) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     on = document["judgment"]
-    table.add_row("judgment", Text("on", "green") if on else Text("off: nothing is judged or proposed", "yellow"))
+    table.add_row("judgment", Text("on", "green") if on else Text(f"off: {_OFF}", "yellow"))
     for name, value in document["policy"].items():
         table.add_row(name, "–" if value is None else safe(value))
     table.add_row("policy version", str(document["policy_version"]))

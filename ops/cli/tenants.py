@@ -59,7 +59,7 @@ def create(
     session.printer.answer(made, *_lines(made))
     if made.unanswered:
         session.printer.note(
-            "Its policy still owes: "
+            "Its policy does not answer yet: "
             + ", ".join(one.replace("_", " ") for one in made.unanswered)
             + f". See: lethelog --tenant {shlex.quote(safe(made.name).plain)} policy report"
         )

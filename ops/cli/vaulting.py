@@ -90,7 +90,8 @@ def rotate_tenant(
             done = memory.rotate_tenant_key(report)
         session.printer.answer(
             {**done._asdict(), "tenant": str(done.tenant)},
-            f"the tenant's key is its {done.generation}. now; wrapped anew: {counted(done.data_keys, 'data key')}",
+            f"the tenant's key is number {done.generation} now; "
+            f"wrapped anew: {counted(done.data_keys, 'data key')}",
         )
 
 
@@ -167,11 +168,15 @@ def _show(session: Session, memory: "Memory") -> None:
     ]
     lines[0].append("  (newest)", "green")
     if before:
-        lines.append(Text(f"{before} more are wrapped since before the first rotation"))
+        lines.append(Text(f"wrapped since before the first rotation: {before} more"))
     lines += [Text(f"{one}  wraps {count}, and is not here", "red") for one, count in missing.items()]
     if unfinished:
         lines.append(
-            Text(f"{unfinished} tenants' keys are being replaced: lethelog vault rotate-tenant", "yellow")
+            Text(
+                f"keys being replaced: those of {counted(unfinished, 'tenant')}; "
+                "go on with: lethelog vault rotate-tenant",
+                "yellow",
+            )
         )
     session.printer.answer(document, *lines)
 

@@ -89,13 +89,9 @@ def _thresholds(given: list[str]) -> dict[str, float]:
     return found
 
 
-def _passes(count: int) -> str:
-    return "1 pass" if count == 1 else f"{count} passes"
-
-
 def _lines(found: "WhatIfReport") -> list[Text]:
     lines = [
-        Text(f"{counted(found.questions, 'verdict')} of {_passes(found.passes)}", "bold"),
+        Text(f"{counted(found.questions, 'verdict')} of {counted(found.passes, 'pass')}", "bold"),
         Text(f"proposals: {found.unchanged} as before, {found.appeared} more, {found.disappeared} fewer"),
     ]
     if found.thresholds is not None:
@@ -110,7 +106,10 @@ def _lines(found: "WhatIfReport") -> list[Text]:
         asking = found.asking
         cost = "" if asking.cost_usd is None else f", {asking.cost_usd:g} USD"
         lines.append(
-            Text(f"{asking.judge}: {asking.asked} asked in {asking.calls} calls, {asking.reused} known{cost}")
+            Text(
+                f"{asking.judge}: {asking.asked} asked in {counted(asking.calls, 'call')}, "
+                f"{asking.reused} known{cost}"
+            )
         )
         lines += [
             Text(f"  without an answer: {count} {why}", "yellow") for why, count in asking.unanswered.items()
@@ -118,7 +117,7 @@ def _lines(found: "WhatIfReport") -> list[Text]:
         if asking.stopped is not None:
             lines.append(Text(f"  stopped: {asking.stopped}", "yellow"))
     if found.passes_left_out:
-        lines.append(Text(f"{found.passes_left_out} older passes left out; see --passes", "yellow"))
+        lines.append(Text(f"left out: {counted(found.passes_left_out, 'older pass')}; see --passes", "yellow"))
     return [*lines, *(Text(f"not replayed: {one}", "dim") for one in found.not_replayed)]
 
 

@@ -54,6 +54,11 @@ _DATE_LINE = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}(?:[T ]\d{1,2}:\S+)?")
+_DATED_STATUS = re.compile(
+    r"^[ \t]*(?:[*+-][ \t]+)?\**_*status\**_*[ \t]*:[ \t*_]*(?:accepted|approved|decided|proposed)\W{1,9}"
+    r"(?P<day>\d{4}-\d{1,2}-\d{1,2})\b",
+    re.MULTILINE | re.IGNORECASE,
+)
 _STATUS = re.compile(
     r"^(?:#{2,6}[ \t]+status\b|[ \t]*(?:[*+-][ \t]+)?\**_*status\**_*[ \t]*:)", re.MULTILINE | re.IGNORECASE
 )
@@ -71,7 +76,8 @@ def markdown_memories(text: str, name: str, within: str = "") -> tuple[list[File
     - Any other gives one of type note. Text too long for one memory becomes several.
 
     The date is that of the front matter (``occurred_at``, ``date``, ``created``), else of a line "Date: …" in a
-    decision record. A day alone is midnight UTC; a time without an offset is refused.
+    decision record, or of its status ("Status: accepted, 2026-05-03"). A day alone is midnight UTC; a time without
+    an offset is refused.
     """
     fields, body = front_matter(text)
     notices: list[Refused] = []
@@ -190,7 +196,8 @@ def _date_line(body: str, notices: list[Refused]) -> datetime | None:
     line = _DATE_LINE.search(body)
     stated = (line["line"] or line["section"] or "").strip(" \t*_") if line else ""
     if not stated:
-        return None
+        decided = _DATED_STATUS.search(body)
+        return as_moment("Status", decided["day"]) if decided else None
     found = _DATE.match(stated)
     if found is None:
         notices.append(Refused("is no date such as 2026-05-03, so the memory is dated now", "Date"))

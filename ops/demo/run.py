@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 from rich.console import Console
 from rich.markup import escape
 
+from ...domain.display import counted
 from ...domain.errors import InvalidInput
 from ...handlers.arguments import RememberFields
 from ...handlers.memory import AsyncMemory
@@ -113,7 +114,11 @@ class _Demo:
         """A user's own folder or file."""
         with self._report.timed("read files"):
             loaded = load_files(source)
-        show.heading(self._console, 1, f"Remember {len(loaded.memories)} memories out of {loaded.files} files")
+        show.heading(
+            self._console,
+            1,
+            f"Remember {counted(len(loaded.memories), 'memory')} out of {counted(loaded.files, 'file')}",
+        )
         for warning in loaded.warnings[:20]:
             self._console.print(f"  [yellow]left out[/] {escape(str(warning))}", highlight=False)
         if len(loaded.warnings) > 20:
@@ -157,9 +162,7 @@ class _Demo:
         with self._report.timed("build views"):
             await self._memory.list(limit=1)
         if self._report.deduplicated:
-            self._console.print(
-                f"  {self._report.deduplicated} said the same as another and were not written again"
-            )
+            self._console.print(f"  not written again, as another says the same: {self._report.deduplicated}")
 
     async def _search(self, question: str, when: str, **filters: Any) -> SearchResult:
         with self._report.timed("search"):
@@ -200,7 +203,7 @@ class _Demo:
         if done.phase == "failed":
             raise InvalidInput("pass", f"ended without judging: {done.failed_because}")
         self._console.print(
-            f"  pass {number}: {done.items} questions, proposed {sum(done.proposed.values())}, "
+            f"  pass {number}: {counted(done.items, 'question')}, proposed {sum(done.proposed.values())}, "
             f"dismissed {sum(done.dismissed.values())}, unjudged {done.refused}"
         )
         return done
@@ -225,9 +228,11 @@ class _Demo:
         return found
 
     async def _show_queue(self, proposals: Sequence[ProposalView]) -> None:
-        self._console.print(
-            f"  the queue holds {len(proposals)} proposals; {min(SHOWN_PROPOSALS, len(proposals))} of them:"
-        )
+        if not proposals:
+            show.nothing_proposed(self._console)
+            return
+        shown = min(SHOWN_PROPOSALS, len(proposals))
+        self._console.print(f"  the queue holds {counted(len(proposals), 'proposal')}; shown: {shown}")
         for one in _spread(proposals, SHOWN_PROPOSALS):
             show.proposal(self._console, await self._memory.proposal(one.id))
 
@@ -259,22 +264,25 @@ class _Demo:
         )
 
     async def _decide(self, proposals: Sequence[ProposalView], question: str) -> None:
-        show.heading(self._console, 4, "Decide: accept three, reject one, revise one")
+        show.heading(self._console, 4, "Decide: accept up to three, reject one, revise a memory")
         before = await self._memory.engine.log.head()
         chosen = await self._about(question, proposals)
         with self._report.timed("decide"):
             for one in chosen[:3]:
                 await self._memory.accept(one.id, comment="agreed in the demo")
                 self._report.accepted += 1
+                show.decided(self._console, "accepted", one.action, await self._memory.get(one.memory_id))
             for one in chosen[3:4]:
                 await self._memory.reject(one.id, comment="not in the demo")
                 self._report.rejected += 1
+                show.decided(self._console, "rejected", one.action, await self._memory.get(one.memory_id))
             untouched = [one for one in chosen[4:] if one.related_id is not None]
             target = untouched[0].memory_id if untouched else next(iter(self._keys))
             present = await self._memory.get(target)
             if present.status == "active":
                 await self._memory.revise(target, f"{present.content} (seen again in the demo)"[:2_000])
                 self._report.revised += 1
+                show.decided(self._console, "revised", "", present)
         await self._search(question, "after the decisions")
         await self._search(question, f"as it stood before, at position {before} of the log", known_at=before)
 
@@ -307,7 +315,9 @@ class _Demo:
                 equal = equal and compared.equal
                 rows = sum(difference.rows for difference in compared.differences)
                 said = "equal to its rebuild" if compared.equal else "DIFFERS from its rebuild"
-                self._console.print(f"  {projection.name}: {rows} rows, {said} at position {compared.position}")
+                self._console.print(
+                    f"  {projection.name}: {counted(rows, 'row')}, {said} at position {compared.position}"
+                )
         self._report.rebuild_equal = equal
         self._report.events = await self._memory.engine.log.head()
         show.heading(self._console, 6, "In numbers")

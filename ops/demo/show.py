@@ -1,5 +1,6 @@
 """How the demo looks: headings, hits, proposals, tables. Content is never read as markup."""
 
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,10 @@ from rich.text import Text
 from ...handlers.operating.views import Chain, History, MemoryView, ProposalDetail, SearchResult
 from .report import Report
 
+_TITLE = 40
+"""Characters of a title by which a text that names it is known."""
+_MARKS = re.compile(r"^ADR-\d+ | \(\d+ of \d+\)$")
+"""What the topics of decision records and of parts have around the title."""
 _COLOURS = {"archive": "yellow", "supersede": "magenta", "conflict": "red", "keep": "green"}
 
 
@@ -41,7 +46,7 @@ def hits(console: Console, title: str, result: SearchResult) -> None:
     table.add_column("said on")
     table.add_column("memory", overflow="fold")
     for hit in result.hits:
-        text = Text(one_line(hit.memory.content), style="dim" if hit.superseded else "")
+        text = Text(one_line(titled(hit.memory)), style="dim" if hit.superseded else "")
         if hit.superseded:
             text = Text("superseded ", style="magenta").append_text(text)
         table.add_row(f"{hit.score:+.2f}", hit.memory.occurred_at.date().isoformat(), text)
@@ -59,7 +64,27 @@ def proposal(console: Console, detail: ProposalDetail) -> None:
         bar = "█" * round(chance * 24)
         console.print(Text(f"    {key:<24} {chance:5.3f} {bar}", style=colour if chance > 0.5 else "dim"))
     if shown.quote:
-        console.print(Text(f"    it rests on: “{one_line(shown.quote)}”", style="italic"))
+        console.print(Text(f"    it rests on: “{one_line(shown.quote)}”", style="italic"), soft_wrap=True)
+
+
+def nothing_proposed(console: Console) -> None:
+    """Why a queue is empty, which is no fault."""
+    console.print(
+        "  nothing is proposed: the default judge does so only where a text itself says that it ends or replaces "
+        "another one that is remembered, too, such as “Supersedes ADR-0005”"
+    )
+
+
+def decided(console: Console, did: str, action: str, memory: MemoryView) -> None:
+    """What was decided about which memory."""
+    said = Text(f"    {did:<9} {action:<10} ", style="dim").append(one_line(titled(memory)), "not dim")
+    console.print(said, soft_wrap=True)
+
+
+def titled(memory: MemoryView) -> str:
+    """What the memory says, under its title where it does not name that itself."""
+    title = _MARKS.sub("", memory.topic)[:_TITLE].removesuffix("…")
+    return memory.content if title in memory.content else f"{memory.topic}: {memory.content}"
 
 
 def memory_line(console: Console, role: str, memory: MemoryView | None) -> None:
@@ -68,8 +93,9 @@ def memory_line(console: Console, role: str, memory: MemoryView | None) -> None:
         return
     console.print(
         Text(f"    {role:<6} {memory.occurred_at.date()}  ", style="dim").append(
-            one_line(memory.content), "not dim"
-        )
+            one_line(titled(memory)), "not dim"
+        ),
+        soft_wrap=True,
     )
 
 
@@ -79,7 +105,8 @@ def chain(console: Console, found: Chain) -> None:
         console.print(
             Text(f"    {link.position:>6}  {link.event:<26} ", style="dim")
             .append(link.says, "not dim")
-            .append(f"  ({link.actor})", "dim")
+            .append(f"  ({link.actor})", "dim"),
+            soft_wrap=True,
         )
 
 
@@ -87,7 +114,7 @@ def history(console: Console, found: History) -> None:
     """What happened to one memory."""
     for entry in found.entries:
         by = f" · judge {entry.judge}" if entry.judge else ""
-        console.print(Text(f"    {entry.position:>6}  {entry.event:<26} {entry.actor}{by}"))
+        console.print(Text(f"    {entry.position:>6}  {entry.event:<26} {entry.actor}{by}"), soft_wrap=True)
 
 
 def rows(console: Console, title: str, values: Iterable[tuple[str, object]]) -> None:
@@ -139,13 +166,16 @@ def next_steps(console: Console, data_dir: Path | None, tenant: str) -> None:
     console.print()
     console.print("[bold]Next[/]")
     for command, why in (
-        ("lethelog demo --from ./docs/adr", "the same on your own decisions or notes"),
+        (
+            "lethelog demo --from ./docs/adr",
+            "the same on decision records or notes of your own",
+        ),
         (f"lethelog{where} remember 'Deploys go to Hetzner' --type decision", "a memory of your own"),
         (f"lethelog{where} search 'where do deploys go'", "find it"),
         (f"lethelog{where} review", "walk a review queue"),
         ("lethelog --help", "everything else"),
     ):
-        console.print(Text(f"  {command}", style="green").append(f"   {why}", "dim"))
+        console.print(Text(f"  {command}", style="green").append(f"   {why}", "dim"), soft_wrap=True)
 
 
 def one_line(text: str, limit: int = 160) -> str:

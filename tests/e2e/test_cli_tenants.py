@@ -252,4 +252,4 @@ def test_a_policy_is_set_by_name_and_by_file_and_reports_where_it_leads(cli, tmp
     told = cli.json("policy", "report")
     assert (told["figures"], told["writes_per_day"]) == ("stated", 10) and stated["policy_version"] == 3
     readable = cli("policy", "report").out
-    assert "10 memories a day" in readable and "there are 2 live now" in readable
+    assert "written a day (stated): 10, of 2 KB each" in readable and "live now: 2" in readable

@@ -2,12 +2,15 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from lethelog.ops import embedded
 from lethelog.ops.demo.run import demo_command
 from rich.console import Console
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -52,20 +55,27 @@ def test_the_sample_is_remembered_judged_compared_and_proved(folder: Path, tmp_p
 
 def test_a_folder_of_decisions_is_remembered_and_judged(folder: Path, tmp_path: Path):
     source = tmp_path / "adr"
-    source.mkdir()
-    (source / "0005-sessions-in-redis.md").write_text(
-        "# 5. Sessions in Redis\n\nDate: 2024-01-10\n\n## Status\n\nAccepted\n\n## Decision\n\nSessions are kept in Redis.\n"
-    )
-    (source / "0009-sessions-in-postgresql.md").write_text(
-        "# 9. Sessions in PostgreSQL\n\nDate: 2025-02-10\n\n## Status\n\nAccepted\n\nSupersedes [ADR 5](0005-sessions-in-redis.md)\n\n"
-        "## Decision\n\nSessions are kept in PostgreSQL.\n"
-    )
+    shutil.copytree(ROOT / "docs" / "examples" / "adr", source)
     (source / "broken.md").write_bytes(b"\xff\xfe\x00 not text")
     code, report, said = run(folder, tmp_path / "report.json", source, 3)
     assert code == 0 and report["rebuild_equal"] is True
-    assert report["proposed"] == {"supersede": 1} and report["accepted"] == 1
+    assert report["proposed"] == {"supersede": 2} and report["accepted"] == 2
     assert report["lineage"] is None
     assert "broken.md" in said
+    assert "accepted  supersede" in said and said.count("it rests on: “Supersedes") == 2
+
+
+def test_a_folder_in_which_nothing_ends_says_why_nothing_is_proposed(folder: Path, tmp_path: Path):
+    (tmp_path / "notes").mkdir()
+    long = "# A note\n\n" + "Nothing in it ends. " * 60 + "\n\n## Consequences\n\n" + "None so far. " * 90
+    (tmp_path / "notes" / "a.md").write_text(long)
+    code, report, said = run(folder, tmp_path / "report.json", tmp_path / "notes", 1)
+    assert (
+        code == 0
+        and report["proposed"] == {}
+        and "nothing is proposed: the default judge" in " ".join(said.split())
+    )
+    assert "A note (2 of 2): ## Consequences" in said, "a part is shown under its title"
 
 
 def test_a_folder_without_anything_says_so(folder: Path, tmp_path: Path):

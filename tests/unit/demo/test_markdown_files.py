@@ -88,6 +88,20 @@ def test_a_date_line_is_found_in_its_usual_forms(line: str):
     assert memory.topic == "ADR-0007 Any"
 
 
+@pytest.mark.parametrize(
+    ("status", "day"),
+    [
+        ("Status: accepted, 2026-05-03", 3),
+        ("**Status:** Accepted · 2026-05-03; one part became two", 3),
+        ("Status: superseded by ADR-9, 2026-05-03", None),
+        ("Status: accepted", None),
+    ],
+)
+def test_a_record_without_a_date_line_is_of_the_day_it_was_accepted(status: str, day: int | None):
+    memory = only(f"# ADR-7: Any\n\n{status}\n\nText of 2024-01-01.", "7.md")
+    assert memory.occurred_at == (None if day is None else datetime(2026, 5, day, tzinfo=UTC))
+
+
 def test_a_date_line_that_is_no_date_is_told_and_the_record_is_dated_now():
     memories, notices = markdown_memories("# 5. Use it\n\nDate: last spring\n\n## Status\n\nAccepted", "5.md")
     assert memories[0].occurred_at is None
