@@ -39,6 +39,7 @@ down: env  ## Stop what `make up` started
 bench: env  ## Speed against stock parts, written to docs/reports (ARGS=--quick for a short run)
 	$(PYTHON) -m lethelog bench --json docs/reports/bench.json --chart docs/reports/bench.svg \
 		--report docs/reports/bench.md $(ARGS)
+	$(PYTHON) -m lethelog.ops.bench.summary
 
 docs: env  ## Build the documentation as a site, into site/
 	$(VENV)/bin/zensical build --strict --clean
