@@ -5,6 +5,7 @@ memories. A crash anywhere leads to one charge and one verdict: the reserve, the
 keyed by the call, and an item that has its verdict is not asked again.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID, uuid5
@@ -40,6 +41,7 @@ ASK_TIMES = 2
 TRIES_BEFORE_GIVING_UP = 5
 """How often a task finds that the judge cannot be reached before its items are refused."""
 APPEND_ATTEMPTS = 25
+_LOG = logging.getLogger(__name__)
 
 Checkpoint = Callable[[str], Awaitable[None]]
 """Called at the points where a crash would hurt most; tests stop the process there."""
@@ -166,7 +168,9 @@ class JudgeWorker:
             if try_number < TRIES_BEFORE_GIVING_UP:
                 raise RetryLater(min(60.0, 2.0**try_number)) from error
             return "judge_unavailable"
-        except JudgeRejected:
+        except JudgeRejected as error:
+            # The log keeps a code; what is to be put right about the settings is for who runs the worker.
+            _LOG.warning("the judge refused: %s", error.message)
             return "judge_rejected"
         await self._checkpoint("after the answer")
         await self._record(call, result, envelope, unanswered)

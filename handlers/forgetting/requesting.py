@@ -1,5 +1,6 @@
 """Asking for a pass: by hand, or by the daily schedule (settlement 7; A33)."""
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any, Literal
@@ -8,10 +9,10 @@ from uuid import UUID
 from pydantic import Field
 
 from ...domain.errors import Conflict, KeyReused, Misconfigured
-from ...domain.events import PassRequested
+from ...domain.events import PassRequested, VerdictRefused
 from ...domain.fields import CommandKey as KeyText
 from ...domain.fields import Id, Input, parse
-from ...domain.forgetting_pass import PassState, scheduled_pass_id
+from ...domain.forgetting_pass import PassState, scheduled_pass_id, verdict_id
 from ...streams.ids import new_id
 from ...streams.log import Appended, Claim, ClaimHeld, CommandKey, NewEvent, Repeated, Unit
 from ...streams.payloads import Envelope
@@ -91,7 +92,20 @@ class Passes:
         """One pass as it stands. Raises `NotFound` or `WrongKind`."""
         caller.require("memory:read")
         query = parse(PassQuery, arguments)
-        return view_of(await load_pass(self._engine.log, caller.tenant, query.pass_id))
+        state = await load_pass(self._engine.log, caller.tenant, query.pass_id)
+        found = view_of(state)
+        if not found.refused:
+            return found
+        return found.model_copy(update={"refused_because": await self._refusals(caller.tenant, state)})
+
+    async def _refusals(self, tenant: UUID, state: PassState) -> dict[str, int]:
+        verdicts = [verdict_id(state.id, item.ref) for item in state.items]
+        names = await self._engine.log.stream_names(tenant, verdicts)
+        refused = [stream for stream, name in names.items() if name == VerdictRefused.NAME]
+        events = [
+            recorded[0].event for recorded in (await self._engine.log.read_streams(tenant, refused)).values()
+        ]
+        return dict(Counter(event.reason for event in events if isinstance(event, VerdictRefused)))
 
     async def ended(self, caller: Caller, arguments: Mapping[str, Any]) -> bool:
         """Whether a pass is over; cheap enough to ask again and again."""

@@ -553,6 +553,8 @@ class PassView(View):
     pairs: int = 0
     judged: int = 0
     refused: int = 0
+    refused_because: dict[str, int] = {}
+    """Why questions were left unjudged, and how many; of a pass that is over."""
     proposed: dict[str, int] = {}
     dismissed: dict[str, int] = {}
     failed_because: str | None = None

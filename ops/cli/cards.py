@@ -104,7 +104,12 @@ def pass_table(view: "PassView") -> RenderableType:
         "questions", f"{view.items} (qualified: {view.stale_singles} stale, {counted(view.pairs, 'pair')})"
     )
     if view.phase == "completed":
-        table.add_row("judged", f"{view.judged}" + (f", {view.refused} refused" if view.refused else ""))
+        table.add_row("judged", str(view.judged))
+        if view.refused:
+            because = ", ".join(f"{reason.replace('_', ' ')}: {n}" for reason, n in view.refused_because.items())
+            table.add_row(
+                "left unjudged", Text(f"{view.refused} ({because})" if because else str(view.refused), "yellow")
+            )
         table.add_row("proposed", _counts(view.proposed))
         table.add_row("dismissed", _counts(view.dismissed))
     return table

@@ -69,6 +69,13 @@ def toml_on(page: str) -> str:
     return text
 
 
+def exported_on(page: str) -> dict[str, str]:
+    """What the last block of the page that sets variables sets."""
+    *_, block = (text for _, _, text in _BLOCKS.findall((ROOT / page).read_text()) if "export " in text)
+    given = [shlex.split(line, comments=True)[1] for line in block.splitlines() if line.startswith("export ")]
+    return dict(one.split("=", 1) for one in given)
+
+
 def _commands(line: str) -> list[list[str]]:
     """The simple commands of a line: what stands between pipes, without comments, redirections and assignments."""
     reader = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")

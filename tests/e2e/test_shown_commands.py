@@ -1,6 +1,7 @@
 """What the documentation shows to paste into a shell is understood, and does what it says when it is pasted."""
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from jevcompat import mock
 from lethelog.ops import embedded
 from lethelog.ops.cli.app import app
 from lethelog.ops.local import Memory
@@ -18,8 +20,9 @@ from typer.main import get_command
 from ..conftest import folder_of_servers
 from ..integration.review_desk import said_to_conflict
 from .conftest import Cli, Ran
-from .shown_commands import PAGES, Shown, reason_not_to_paste, shown_on, toml_on
+from .shown_commands import PAGES, Shown, exported_on, reason_not_to_paste, shown_on, toml_on
 
+DRY_RUN = "docs/how-to/judges.md"
 SHOWN = [shown for page in PAGES for shown in shown_on(page)]
 
 
@@ -164,9 +167,14 @@ def test_what_is_no_command_would_be_noticed(words: tuple[str, ...]):
     assert hasattr(caught.value, "format_message")
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(not reason_not_to_paste(one) for one in shown_on(page))]
-)
+PASTED = [
+    page
+    for page in PAGES
+    if page != DRY_RUN and any(reason_not_to_paste(shown) is None for shown in shown_on(page))
+]
+
+
+@pytest.mark.parametrize("page", PASTED)
 def test_the_commands_of_a_page_do_what_they_say(page: str, folder: Path, tmp_path: Path, pasting, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page in FILES:
@@ -176,6 +184,27 @@ def test_the_commands_of_a_page_do_what_they_say(page: str, folder: Path, tmp_pa
         if reason_not_to_paste(shown) is None:
             ran = paster.paste(shown)
             assert ran.status == 0, (str(shown), ran.err)
+
+
+def test_the_dry_run_of_a_judge_asks_it_as_the_page_says(pasting, monkeypatch, caplog):
+    exported = exported_on(DRY_RUN)
+    *before, asking = [shown for shown in shown_on(DRY_RUN) if reason_not_to_paste(shown) is None]
+    with mock.Running(mock.MockConfig()) as server:
+        assert exported["LETHELOG_JUDGE_URL"].startswith("http://127.0.0.1:")
+        for name, value in (exported | {"LETHELOG_JUDGE_URL": server.url}).items():
+            monkeypatch.setenv(name, value)
+        paster: Paster = pasting(DRY_RUN)
+        assert [paster.paste(shown).status for shown in before] == [0, 0, 0]
+        with monkeypatch.context() as without:
+            without.delenv("LETHELOG_JUDGE_STARTING_VALUES")
+            refused = paster.paste(asking)
+        assert refused.status == 2 and "LETHELOG_JUDGE_THRESHOLDS" in refused.err, refused
+        with monkeypatch.context() as without:
+            without.delenv("LETHELOG_JUDGE_ANSWERS_AS")
+            misnamed = paster.paste(asking)
+        assert "1 (judge rejected: 1)" in misnamed.out and "jevcompat-mock-0.1" in caplog.text, misnamed
+        asked = paster.paste(asking)
+    assert re.search(r"phase +completed", asked.out) and re.search(r"judged +1\b", asked.out), asked
 
 
 def understood(words: tuple[str, ...]) -> None:
