@@ -2,7 +2,8 @@
 
 LETHELOG_BROKER_URL=nats://TOKEN@HOST:4222 python subscriber.py [--rebuild]
 
-For the embedded broker: python -c 'from lethelog.ops import embedded; print(embedded.join().broker_url)'
+The embedded broker stops with its last user, so run `lethelog up` first. With the same LETHELOG_DATA_DIR it is at:
+python -c 'from lethelog.ops import embedded; print(embedded.join().broker_url)'
 """
 
 import asyncio
@@ -10,6 +11,7 @@ import os
 import sqlite3
 import sys
 
+from lethelog.domain.errors import Unavailable
 from lethelog.streams import BrokerSettings, Erased, RecordedEvent, subscribe
 
 db = sqlite3.connect(os.environ.get("PROPOSALS_DB", "proposals.sqlite"))
@@ -50,6 +52,8 @@ if __name__ == "__main__":
     broker = BrokerSettings(
         os.environ["LETHELOG_BROKER_URL"], os.environ.get("LETHELOG_BROKER_PREFIX", "lethelog")
     )
-    asyncio.run(
-        subscribe(broker, "proposal-listener", ["proposal.staged"], apply, position=position, erased=erase)
-    )
+    listening = subscribe(broker, "proposal-listener", ["proposal.staged"], apply, position=position, erased=erase)
+    try:
+        asyncio.run(listening)
+    except Unavailable as error:
+        sys.exit(f"{error} (the embedded one runs while `lethelog up` does)")
