@@ -28,7 +28,7 @@ def test_a_part_of_a_tenant_goes_with_or_without_its_text(cli, other_tenant, tmp
     cli.remember("Likes coffee", "--user", "bob")
     part, shape = tmp_path / "ada.jsonl", tmp_path / "shape.jsonl"
     ran = cli.process("export", str(part), "--user", "ada")
-    assert ran.status == 0 and "written 1 memories" in ran.out and part.exists()
+    assert ran.status == 0 and "written 1 memory," in ran.out and part.exists()
     assert "Likes tea" in part.read_text() and "coffee" not in part.read_text()
     assert other_tenant("import", str(part)).out.splitlines() == ["read", "  memory: 1 imported"]
     assert cli.json("export", str(shape), "--no-content")["memories"] == 2
