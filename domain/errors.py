@@ -130,6 +130,12 @@ class NotCaughtUp(Unavailable):
     code = "not_caught_up"
 
 
+class TooManyStreams(Unavailable):
+    """As many streams, replays or archives of this caller are under way as one may have; end one, or try later."""
+
+    code = "too_many_streams"
+
+
 class EventParked(Unavailable):
     """It is on record, and a read model could not apply it and set it aside: the answer would be wrong."""
 

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import contextlib
 from collections.abc import Collection
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -15,7 +16,7 @@ import psycopg
 
 from ..domain import stated
 from ..domain.closing import SessionJudge
-from ..domain.errors import InvalidInput
+from ..domain.errors import InvalidInput, LethelogError
 from ..domain.extraction import FactExtractor
 from ..domain.judging import Judge
 from ..domain.thresholds import Thresholds
@@ -232,7 +233,14 @@ async def _servers(settings: Settings, stack: AsyncExitStack) -> tuple[str, str,
     if database is None or broker is None:
         from .embedded import join
 
-        servers = await asyncio.to_thread(join, settings.data_dir)
+        joining = asyncio.ensure_future(asyncio.to_thread(join, settings.data_dir))
+        try:
+            servers = await asyncio.shield(joining)
+        except asyncio.CancelledError:
+            # Whoever gave up meanwhile must not stay joined: the servers would outlive their last client.
+            with contextlib.suppress(LethelogError):
+                (await joining).leave()
+            raise
         stack.callback(servers.leave)
         owner = owner or (servers.owner_url if database is None else None)
         database = database or servers.database_url

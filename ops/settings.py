@@ -21,12 +21,15 @@ from ..domain.commitment import EXPIRY_GRACE
 from ..domain.errors import Misconfigured
 from ..handlers.access.jwt_settings import JwtSettings, jwt_settings
 from ..handlers.extracting.settings import ExtractorSettings
+from ..handlers.http.settings import ON_THIS_MACHINE, HttpSettings
 from ..handlers.judges import SystemOneSettings
+from ..handlers.mcp.protected import Protected
 from ..handlers.tenancy.tenant_names import TenantName
 from ..handlers.webhooks.settings import WebhookSettings
 from ..projections.embedders import default_embedder
 from .folders import default_data_dir
 
+_HTTP = HttpSettings()
 DEFAULT_TENANT = "default"
 """The tenant that comes with the first open."""
 
@@ -185,6 +188,25 @@ class Settings(BaseSettings):
     rebuild_grace: float = Field(default=60.0, ge=0)
     """Seconds that a read model's old generation stays after a rebuild, for whoever still reads it."""
 
+    http_requests_per_second: int = Field(default=_HTTP.requests_per_second, ge=0)
+    """Requests per second of one credential, over REST, the page and MCP; 0 for no bound of any rate."""
+    http_strangers_per_second: int = Field(default=_HTTP.strangers_per_second, ge=1)
+    """Requests per second of one address by callers who were not let in yet; a tenth of them may show what is
+    refused."""
+    http_streams: int = Field(default=_HTTP.streams, ge=1)
+    """Streams of events, replays and archives that a server has under way at a time; one tenant has half of
+    them."""
+    http_streams_per_caller: int = Field(default=_HTTP.streams_per_caller, ge=1)
+    """Those of one caller."""
+    http_connections: int = Field(default=_HTTP.connections, ge=2)
+    """Open connections of a server, beyond which requests are answered 503; the system's limit of open files holds
+    beside it."""
+    http_proxies: str = ""
+    """Addresses or networks of proxies whose ``X-Forwarded-For`` is believed, separated by commas."""
+
+    mcp_url: str | None = None
+    """Where clients reach MCP, such as ``https://memory.example.com/mcp``: with a JWT issuer, a client without a
+    credential is told there how to get one (RFC 9728)."""
     mcp_sessions: bool = True
     """Open a session run for each MCP session that writes, so that what it wrote is listed and undone together."""
 
@@ -341,6 +363,41 @@ class Settings(BaseSettings):
             extra_headers=self.extractor_headers,
             **optional,
         )
+
+    def http(
+        self, *, rate: int | None = None, behind_tls: bool = False, secure_cookies: bool = True
+    ) -> HttpSettings:
+        """How a server is bounded; ``behind_tls``: a proxy stands on this machine. Raises `Misconfigured`."""
+        proxies = tuple(part.strip() for part in self.http_proxies.split(",") if part.strip())
+        try:
+            return HttpSettings(
+                requests_per_second=self.http_requests_per_second if rate is None else rate,
+                strangers_per_second=self.http_strangers_per_second,
+                streams=self.http_streams,
+                streams_per_caller=self.http_streams_per_caller,
+                connections=self.http_connections,
+                proxies=(*proxies, *(ON_THIS_MACHINE if behind_tls else ())),
+                secure_cookies=secure_cookies,
+            )
+        except ValidationError:
+            name = "LETHELOG_HTTP_PROXIES"
+            said = f"{name}: must be addresses or networks, separated by commas, such as 10.0.0.0/8"
+            raise Misconfigured(said, setting=name) from None
+
+    def mcp_protected(self) -> Protected | None:
+        """What MCP clients without a credential are told, or None where nothing is. Raises `Misconfigured`."""
+        issuer, name = self.jwt(), "LETHELOG_MCP_URL"
+        if self.mcp_url is None:
+            return None
+        if issuer is None:
+            raise Misconfigured(f"{name}: goes with LETHELOG_JWT_ISSUER, whom it tells of", setting=name)
+        try:
+            return Protected.model_validate({"resource": self.mcp_url, "issuer": issuer.issuer})
+        except ValidationError as report:
+            name = name if report.errors()[0]["loc"][0] == "resource" else "LETHELOG_JWT_ISSUER"
+            raise Misconfigured(
+                f"{name}: must be an https URL that MCP clients can follow", setting=name
+            ) from None
 
     def webhooks(self) -> WebhookSettings:
         """How webhooks are sent."""

@@ -5,9 +5,12 @@ in every process within that time. An unknown tenant, an unknown token and a wro
 statement.
 """
 
+import contextlib
 import hashlib
 import hmac
 import time
+from collections.abc import Generator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -36,6 +39,30 @@ class Verifier(Protocol):
         ...
 
 
+@dataclass
+class Shown:
+    """What became of the credential that one request showed, for whoever counts requests."""
+
+    let_in: str | None = None
+    """The digest of one that was taken for valid."""
+    refused: bool = False
+    """Whether one was found not to be."""
+
+
+_shown: ContextVar[Shown | None] = ContextVar("shown", default=None)
+
+
+@contextlib.contextmanager
+def noting() -> Generator[Shown]:
+    """Say of the credentials that are checked inside the block, and in tasks begun there, what became of them."""
+    shown = Shown()
+    token = _shown.set(shown)
+    try:
+        yield shown
+    finally:
+        _shown.reset(token)
+
+
 class Credentials:
     """Checks what callers show."""
 
@@ -47,7 +74,16 @@ class Credentials:
 
     async def caller(self, credential: str) -> Caller:
         """Who shows this credential, and what it allows. Raises `InvalidCredential`, `Unavailable`."""
-        text = credential.strip()
+        text, shown = credential.strip(), _shown.get() or Shown()
+        try:
+            caller = await self._checked(text)
+        except InvalidCredential:
+            shown.refused = True
+            raise
+        shown.let_in = hashlib.sha256(text.encode()).hexdigest()
+        return caller
+
+    async def _checked(self, text: str) -> Caller:
         if text.startswith(PREFIX):
             return await self._of_token(text)
         if self._other is None:

@@ -1,13 +1,10 @@
 """The server: REST under ``/api/v1``, what says how it does, and whatever else is mounted beside it."""
 
 import json
-import logging
-import time
 from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ...domain.errors import LethelogError
 from ..page.mounting import failed_page, mount_page, no_page, wants_page
@@ -16,20 +13,21 @@ from .bounds import BodyBound, RateBound
 from .endpoint import JSON, NotJson, as_problem, endpoint, problem_response
 from .health import Figures, add_health
 from .openapi import document
+from .places import Places
 from .problems import described
 from .routes import PREFIX, ROUTES
 from .serving import Serving
 from .settings import HttpSettings
 from .streaming import Streams
+from .watched import Watched
 
-_LOG = logging.getLogger(__name__)
 
-
-def create_app(serving: Serving, settings: HttpSettings | None = None) -> FastAPI:
-    """The application over open parts, for any ASGI server."""
+def create_app(serving: Serving, settings: HttpSettings | None = None, places: Places | None = None) -> FastAPI:
+    """The application over open parts, for any ASGI server; ``places`` are shared with what stands beside it."""
     bounds = settings or HttpSettings()
+    places = places or Places(bounds)
     app = FastAPI(title="Lethelog", openapi_url=None, docs_url=None, redoc_url=None)
-    figures = Figures()
+    figures = Figures(lambda: places.taken)
     for route in ROUTES:
         app.add_api_route(
             PREFIX + route.path,
@@ -39,7 +37,7 @@ def create_app(serving: Serving, settings: HttpSettings | None = None) -> FastAP
             include_in_schema=False,
             response_model=None,
         )
-    streams, archives = Streams(serving, bounds, figures), Archives(serving)
+    streams, archives = Streams(serving, places), Archives(serving, places)
     for path, method, answer in (
         ("/events/stream", "GET", streams.events),
         ("/replay", "GET", streams.replay),
@@ -56,55 +54,13 @@ def create_app(serving: Serving, settings: HttpSettings | None = None) -> FastAP
     app.add_exception_handler(HTTPException, _no_route)
     app.add_middleware(BodyBound, settings=bounds)
     app.add_middleware(RateBound, settings=bounds)
-    app.add_middleware(Watched, figures=figures)
+    app.add_middleware(Watched, count=figures.count, failed=_failed)
     return app
-
-
-class _BrokenOff(Exception):
-    """An answer ended before its end."""
-
-
-class Watched:
-    """Counts requests and their times by route, and turns what nobody expected into an answer without content."""
-
-    def __init__(self, app: ASGIApp, figures: Figures) -> None:
-        self._app = app
-        self._figures = figures
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        began, status = time.perf_counter(), 0
-
-        async def sending(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = int(message["status"])
-            await send(message)
-
-        try:
-            await self._app(scope, receive, sending)
-        except Exception as error:
-            # The message of an unknown error may hold anything; its class says where to look.
-            _LOG.error("%s on %s", type(error).__name__, _template(scope))
-            if status:
-                # Ends the connection; the error itself would be printed with its message.
-                raise _BrokenOff(type(error).__name__) from None
-            status = 500
-            await _failed(Request(scope))(scope, receive, send)
-        finally:
-            self._figures.count(str(scope["method"]), _template(scope), status, time.perf_counter() - began)
 
 
 def _failed(request: Request) -> Response:
     said = "something failed here that is not the request's fault"
     return failed_page(said) if wants_page(request) else as_problem(described("error", 500, said))
-
-
-def _template(scope: Scope) -> str:
-    route = scope.get("route")
-    return str(getattr(route, "path", "none"))
 
 
 def _openapi() -> Callable[[Request], Awaitable[Response]]:

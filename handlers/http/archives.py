@@ -19,6 +19,7 @@ from ..archive.foreign import ForeignFormat, ForeignResult
 from ..archive.importing import ImportResult
 from . import wire
 from .endpoint import JSON, bearer
+from .places import InPlace, Places
 from .routes import ARCHIVE_HEADER, POSITION_HEADER, Route
 from .serving import Serving
 
@@ -51,32 +52,37 @@ class _SentOnce(FileResponse):
 class Archives:
     """Sends and receives archives."""
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: Serving, places: Places) -> None:
         self._serving = serving
+        self._places = places
 
     async def export(self, request: Request) -> Response:
         """The archive of the caller's tenant, or of what a filter keeps."""
         memory = self._serving.memory(bearer(request))
         chosen = wire.from_query(EXPORT, request.query_params.multi_items())
         parse(ExportArchive, chosen)
-        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="lethelog-export-"))
+        place = self._places.take(await memory.caller())
+        folder = Path(tempfile.mkdtemp(prefix="lethelog-export-"))
         try:
             file = folder / "archive.jsonl"
             written = await memory.export_archive(file, **chosen)
             said = written.model_copy(update={"file": file.name}).model_dump_json()
             headers = {ARCHIVE_HEADER: said, POSITION_HEADER: str(memory.position)}
-            return _SentOnce(file, media_type=_LINES, filename="lethelog-archive.jsonl", headers=headers)
+            sent = _SentOnce(file, media_type=_LINES, filename="lethelog-archive.jsonl", headers=headers)
+            return InPlace(sent, place)
         except BaseException:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            place.leave()
+            shutil.rmtree(folder, ignore_errors=True)
             raise
 
     async def take_in(self, request: Request) -> Response:
         """Read an archive in that is the body."""
         memory = self._serving.memory(bearer(request))
+        caller = await memory.caller()
         # Before gigabytes are taken from somebody who may not.
-        (await memory.caller()).require("memory:import")
+        caller.require("memory:import")
         asked = parse(ImportQuery, wire.from_query(IMPORT, request.query_params.multi_items()))
-        with tempfile.TemporaryDirectory(prefix="lethelog-import-") as folder:
+        with self._places.take(caller), tempfile.TemporaryDirectory(prefix="lethelog-import-") as folder:
             file = await _received(request, Path(folder) / "archive.jsonl")
             result = await memory.import_archive(file, dry_run=asked.dry_run)
         return Response(result.model_dump_json(), media_type=JSON)
@@ -84,12 +90,13 @@ class Archives:
     async def take_over(self, request: Request) -> Response:
         """Read in what another system wrote, which is the body."""
         memory = self._serving.memory(bearer(request))
-        (await memory.caller()).require("memory:import")
+        caller = await memory.caller()
+        caller.require("memory:import")
         source = request.path_params["source"]
         if source not in get_args(ForeignFormat):
             raise NotFound(f"no such format; there are: {', '.join(get_args(ForeignFormat))}")
         asked = parse(ImportQuery, wire.from_query(FOREIGN, request.query_params.multi_items()))
-        with tempfile.TemporaryDirectory(prefix="lethelog-import-") as folder:
+        with self._places.take(caller), tempfile.TemporaryDirectory(prefix="lethelog-import-") as folder:
             file = await _received(request, Path(folder) / "foreign.json")
             result = await memory.import_foreign(cast(ForeignFormat, source), file, dry_run=asked.dry_run)
         return Response(result.model_dump_json(), media_type=JSON)

@@ -3,27 +3,37 @@
 Both are ASGI layers in front of everything else, so that nothing is read or parsed of what is refused.
 """
 
+import asyncio
 import hashlib
+import ipaddress
 import json
-import time
+import math
+from collections import OrderedDict
 
-from limits import RateLimitItemPerSecond
-from limits.aio.storage import MemoryStorage
-from limits.aio.strategies import SlidingWindowCounterRateLimiter
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..access.credentials import Shown, noting
 from .problems import MEDIA_TYPE, described
+from .rates import KEYS_KEPT, WINDOW_SECONDS, Rates
 from .settings import HttpSettings
 
-_WINDOW_SECONDS = 10
-_UNMETERED = ("/healthz", "/readyz", "/version", "/metrics")
+BODY_SECONDS = 60.0
+"""How long nothing may come of a body that is not there yet."""
+_FREE = ("/healthz", "/version")
+"""What costs no more than a refusal."""
+_OF_OPERATORS = ("/readyz", "/metrics")
+"""Counted apart, so that whoever watches the server is not refused for what others ask from its address."""
 _COOKIES = ("__Host-lethelog", "lethelog")
 _ARCHIVES = "/api/v1/archive"
+_REFUSED_PART = 10
+"""Of how many requests of strangers one may show what is refused."""
+_IPV6_PREFIX = 64
+"""Bits of an address that are one subscriber's; the others are anybody's choice."""
 
 
 class BodyBound:
-    """Refuses bodies that are too large, by what they say of themselves or by what comes."""
+    """Refuses bodies that are too large, by what they say of themselves or by what comes, and those that stop."""
 
     def __init__(self, app: ASGIApp, settings: HttpSettings) -> None:
         self._app = app
@@ -40,12 +50,17 @@ class BodyBound:
             await _refuse(send, "too_large", 413, f"the body has {said} bytes; at most {most} are taken")
             return
         seen = 0
-        started = False
+        started = whole = False
 
         async def bounded() -> Message:
-            nonlocal seen
-            message = await receive()
+            nonlocal seen, whole
+            try:
+                async with asyncio.timeout(None if whole else BODY_SECONDS):
+                    message = await receive()
+            except TimeoutError:
+                raise _TooSlow from None
             seen += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
             if seen > most:
                 raise _TooLarge
             return message
@@ -60,47 +75,94 @@ class BodyBound:
         except _TooLarge:
             if not started:
                 await _refuse(send, "too_large", 413, f"the body is larger than {most} bytes")
+        except _TooSlow:
+            if not started:
+                await _refuse(send, "too_slow", 408, f"nothing came of the body for {BODY_SECONDS:g} seconds")
 
 
 class RateBound:
-    """Refuses requests that come too fast from one credential, or from one address that shows none."""
+    """Refuses requests that come too fast: of one credential that was let in, or of one address that shows none.
+
+    A credential is known once it was let in, and counted by itself from then on. Until then the address it comes
+    from is: whoever makes up another one for each request is one stranger. What is refused counts there again.
+    """
 
     def __init__(self, app: ASGIApp, settings: HttpSettings) -> None:
         self._app = app
-        self._limiter = SlidingWindowCounterRateLimiter(MemoryStorage())
-        allowed = settings.requests_per_second * _WINDOW_SECONDS
-        self._rate = RateLimitItemPerSecond(allowed, _WINDOW_SECONDS) if allowed else None
+        self._bounded = bool(settings.requests_per_second)
+        self._callers = Rates(settings.requests_per_second or 1)
+        self._strangers = Rates(settings.strangers_per_second)
+        self._refused = Rates(settings.strangers_per_second / _REFUSED_PART)
+        self._known: OrderedDict[str, str] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._rate is None or scope["path"] in _UNMETERED:
+        if scope["type"] != "http" or not self._bounded or scope["path"] in _FREE:
             await self._app(scope, receive, send)
             return
-        if await self._limiter.hit(self._rate, _who(scope)):
-            await self._app(scope, receive, send)
+        text, address = shown_by(scope), address_of(scope)
+        seconds = self._wait(text, address, str(scope["path"]))
+        if seconds:
+            said = f"more requests than are taken in {WINDOW_SECONDS} seconds; try again in a moment"
+            await _refuse(send, "rate_limited", 429, said, retry_after=math.ceil(seconds))
             return
-        window = await self._limiter.get_window_stats(self._rate, _who(scope))
-        await _refuse(
-            send,
-            "rate_limited",
-            429,
-            f"more than {self._rate.amount} requests in {_WINDOW_SECONDS} seconds; try again in a moment",
-            retry_after=max(1, round(window.reset_time - time.time())),
-        )
+        with noting() as shown:
+
+            async def sending(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    self._learn(text, address, shown)
+                await send(message)
+
+            await self._app(scope, receive, sending)
+
+    def _wait(self, text: str | None, address: str, path: str) -> float:
+        """Seconds to wait before this request; 0 where it is taken, and counted."""
+        owner = None if text is None else self._known.get(text)
+        if owner is not None:
+            return self._callers.take(owner)
+        if path in _OF_OPERATORS:
+            return self._strangers.take(f"watching {address}")
+        return self._refused.wait(address) or self._strangers.take(address)
+
+    def _learn(self, text: str | None, address: str, shown: Shown) -> None:
+        if shown.refused:
+            self._refused.take(address)
+            self._known.pop(text or "", None)
+        elif text is not None and shown.let_in is not None:
+            # Of the credential itself, whichever cookie stands for it.
+            self._known[text] = shown.let_in
+            self._known.move_to_end(text)
+            if len(self._known) > KEYS_KEPT:
+                self._known.popitem(last=False)
 
 
 class _TooLarge(Exception):
     pass
 
 
-def _who(scope: Scope) -> str:
+class _TooSlow(Exception):
+    pass
+
+
+def shown_by(scope: Scope) -> str | None:
+    """What a request shows of a credential: a digest, since what is kept might be dumped."""
     headers = Headers(scope=scope)
-    _, _, shown = headers.get("authorization", "").partition(" ")
-    shown = shown.strip() or _session_cookie(headers.get("cookie", ""))
-    if shown:
-        # Never the credential itself: what is kept here might be dumped.
-        return hashlib.sha256(shown.encode()).hexdigest()
+    _, _, text = headers.get("authorization", "").partition(" ")
+    text = text.strip() or _session_cookie(headers.get("cookie", ""))
+    return hashlib.sha256(text.encode()).hexdigest() if text else None
+
+
+def address_of(scope: Scope) -> str:
+    """Where a request comes from: an IPv4 address, or the network of an IPv6 one, which has 2⁶⁴ for itself."""
     client = scope.get("client")
-    return client[0] if client else "unknown"
+    try:
+        address = ipaddress.ip_address(str(client[0]).partition("%")[0]) if client else None
+    except ValueError:
+        address = None
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is None:
+            return str(ipaddress.ip_network((address, _IPV6_PREFIX), strict=False))
+        address = address.ipv4_mapped
+    return "unknown" if address is None else str(address)
 
 
 def _session_cookie(header: str) -> str:

@@ -22,7 +22,8 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 1
 class Figures:
     """What is counted of requests, and where the read models are when somebody asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, streams: Callable[[], int]) -> None:
+        """``streams`` says how many streams and archives are under way."""
         self.registry = CollectorRegistry()
         self._requests = Counter(
             "lethelog_http_requests", "Requests.", ["method", "route", "status"], registry=self.registry
@@ -34,7 +35,10 @@ class Figures:
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self.streams = Gauge("lethelog_http_streams", "Streams of events that are open.", registry=self.registry)
+        open_now = Gauge(
+            "lethelog_http_streams", "Streams and archives that are under way.", registry=self.registry
+        )
+        open_now.set_function(streams)
         self._head = Gauge("lethelog_log_position", "The newest position of the log.", registry=self.registry)
         self._lag = Gauge(
             "lethelog_read_model_lag_events",

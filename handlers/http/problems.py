@@ -19,6 +19,7 @@ STATUS: Mapping[str, int] = {
     "invalid_credential": 401,
     "budget_exceeded": 429,
     "quota_exceeded": 429,
+    "too_many_streams": 429,
     "unavailable": 503,
     "not_caught_up": 503,
     "event_parked": 503,
@@ -41,6 +42,7 @@ TITLES: Mapping[str, str] = {
     "invalid_credential": "No valid credential",
     "budget_exceeded": "The budget is used up",
     "quota_exceeded": "The quota is used up",
+    "too_many_streams": "Too many answers are under way",
     "unavailable": "A server this needs does not answer",
     "not_caught_up": "A read model is not there yet",
     "event_parked": "A read model could not apply an event",
@@ -51,11 +53,18 @@ TITLES: Mapping[str, str] = {
     "error": "It failed",
     "rate_limited": "Too many requests",
     "too_large": "The body is too large",
+    "too_slow": "The body stopped coming",
     "unsupported_media_type": "The body is of another type than JSON",
     "no_route": "Nothing stands at this address",
     "precondition_failed": "The version is another one",
 }
-RETRY_SECONDS: Mapping[str, int] = {"unavailable": 1, "not_caught_up": 1, "quota_exceeded": 60, "event_parked": 30}
+RETRY_SECONDS: Mapping[str, int] = {
+    "too_many_streams": 5,
+    "unavailable": 1,
+    "not_caught_up": 1,
+    "quota_exceeded": 60,
+    "event_parked": 30,
+}
 _OWN = ("type", "title", "status", "detail", "code", "errors")
 
 

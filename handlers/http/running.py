@@ -1,4 +1,4 @@
-"""How uvicorn runs the application: quietly, and without handling signals itself."""
+"""How uvicorn runs the application: quietly, within bounds, and without handling signals itself."""
 
 import contextlib
 import logging
@@ -7,6 +7,9 @@ from collections.abc import Callable, Generator
 
 import uvicorn
 from starlette.types import ASGIApp
+
+from .connections import Patient
+from .settings import HttpSettings
 
 GRACE_SECONDS = 20
 """For how long requests under way may go on once the server is told to end."""
@@ -32,13 +35,22 @@ class Server(uvicorn.Server):
 def server_of(
     app: ASGIApp,
     started: Callable[[], None],
+    bounds: HttpSettings | None = None,
     *,
     tls: tuple[str, str] | None = None,
     grace_seconds: int = GRACE_SECONDS,
 ) -> Server:
     """A server of the application; ``tls`` names the files of a certificate chain and its key."""
+    bounds = bounds or HttpSettings()
     config = uvicorn.Config(
         app,
+        # Not whichever is installed: what is bounded here is this one.
+        http=Patient,
+        # There is nothing to upgrade to, and what was upgraded would be bounded by nothing.
+        ws="none",
+        limit_concurrency=bounds.connections,
+        proxy_headers=bool(bounds.proxies),
+        forwarded_allow_ips=list(bounds.proxies),
         log_config=None,
         access_log=False,
         server_header=False,

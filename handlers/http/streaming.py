@@ -9,19 +9,18 @@ from fastapi import Request, Response
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.responses import StreamingResponse
 
-from ...domain.errors import InvalidInput, LethelogError, Unavailable
+from ...domain.errors import InvalidInput, LethelogError
 from ...domain.fields import parse
 from ..memory import AsyncMemory
 from ..operating.event_log import TailQuery
 from ..operating.views import EventView
 from . import wire
 from .endpoint import bearer
-from .health import Figures
 from .inputs import ReplayBody
+from .places import InPlace, Places
 from .problems import problem_of
 from .routes import POSITION_HEADER, Route
 from .serving import Serving
-from .settings import HttpSettings
 
 PING_SECONDS = 15
 TAIL = Route("tail", "GET", "/events/stream", TailQuery, EventView)
@@ -29,13 +28,11 @@ REPLAY = Route("replay", "GET", "/replay", ReplayBody, EventView)
 
 
 class Streams:
-    """Answers with streams, so many at a time."""
+    """Answers with streams, each in its place."""
 
-    def __init__(self, serving: Serving, settings: HttpSettings, figures: Figures) -> None:
+    def __init__(self, serving: Serving, places: Places) -> None:
         self._serving = serving
-        self._most = settings.streams
-        self._figures = figures
-        self._open = 0
+        self._places = places
 
     async def events(self, request: Request) -> Response:
         """Server-sent events: ``id`` is the position, ``event`` the name, ``data`` the event as `events` gives it.
@@ -49,41 +46,48 @@ class Streams:
 
     async def told(self, memory: AsyncMemory, query: Mapping[str, Any]) -> Response:
         """A stream of the events that a query asks for."""
-        (await memory.caller()).require("stream:read")
-        if self._open >= self._most:
-            raise Unavailable(f"{self._most} streams are open already; close one, or try again later")
-        headers = {"Cache-Control": "no-store"}
-        if query.get("from_position") is None:
-            # Where "from now on" begins, so that a client that is cut off at once goes on there.
-            head = await self._serving.engine.log.head()
-            headers[POSITION_HEADER] = str(head)
-            query = {**query, "from_position": head + 1}
-        coming = memory.tail(**query)
-        return EventSourceResponse(self._counted(coming), ping=PING_SECONDS, headers=headers, sep="\n")
+        caller = await memory.caller()
+        caller.require("stream:read")
+        place = self._places.take(caller)
+        try:
+            headers = {"Cache-Control": "no-store"}
+            if query.get("from_position") is None:
+                # Where "from now on" begins, so that a client that is cut off at once goes on there.
+                head = await self._serving.engine.log.head()
+                headers[POSITION_HEADER] = str(head)
+                query = {**query, "from_position": head + 1}
+            coming = _messages(memory.tail(**query))
+            answer = EventSourceResponse(coming, ping=PING_SECONDS, headers=headers, sep="\n")
+            return InPlace(answer, place, coming)
+        except BaseException:
+            place.leave()
+            raise
 
     async def replay(self, request: Request) -> Response:
         """Memories as the log up to ``to`` makes them: JSON lines, and a last line that says that it is whole."""
         memory = self._serving.memory(bearer(request))
         given = parse(ReplayBody, wire.from_query(REPLAY, request.query_params.multi_items()))
-        (await memory.caller()).require("memory:read")
-        coming = memory.replay(given.to)
-        # What is wrong with the moment is told before the answer begins.
-        first = await anext(coming, None)
-        return StreamingResponse(_lines(first, coming), media_type="application/x-ndjson")
-
-    async def _counted(self, coming: AsyncGenerator[EventView]) -> AsyncGenerator[ServerSentEvent]:
-        self._open += 1
-        self._figures.streams.set(self._open)
+        caller = await memory.caller()
+        caller.require("memory:read")
+        place = self._places.take(caller)
         try:
-            async with contextlib.aclosing(coming):
-                async for event in coming:
-                    yield ServerSentEvent(event.model_dump_json(), event=event.event, id=str(event.position))
-        except LethelogError:
-            # Revoked meanwhile, or the database does not answer. The client comes back, and is told so.
-            return
-        finally:
-            self._open -= 1
-            self._figures.streams.set(self._open)
+            coming = memory.replay(given.to)
+            # What is wrong with the moment is told before the answer begins.
+            lines = _lines(await anext(coming, None), coming)
+            return InPlace(StreamingResponse(lines, media_type="application/x-ndjson"), place, lines)
+        except BaseException:
+            place.leave()
+            raise
+
+
+async def _messages(coming: AsyncGenerator[EventView]) -> AsyncGenerator[ServerSentEvent]:
+    try:
+        async with contextlib.aclosing(coming):
+            async for event in coming:
+                yield ServerSentEvent(event.model_dump_json(), event=event.event, id=str(event.position))
+    except LethelogError:
+        # Revoked meanwhile, or the database does not answer. The client comes back, and is told so.
+        return
 
 
 def resumed(request: Request, query: dict[str, Any]) -> dict[str, Any]:

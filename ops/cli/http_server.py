@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import importlib.util
 import ipaddress
-import signal
 import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
@@ -15,11 +14,14 @@ from ...domain.errors import InvalidInput, Misconfigured
 from .options import add
 from .output import safe
 from .session import Json, Session
+from .signals import ENDING, until_stopped
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from ...handlers.http.settings import HttpSettings
     from ...handlers.operating.workers import Role
+    from ..settings import Settings
 
 _PANEL = "Run"
 DEFAULT_PORT = 8377
@@ -54,12 +56,21 @@ def serve(
         str | None, typer.Option("--certificate-key", metavar="FILE", help="Its private key.")
     ] = None,
     rate: Annotated[
-        int,
-        typer.Option("--rate", metavar="N", min=0, help="Requests per second of one credential; 0 for no bound."),
-    ] = 200,
+        int | None,
+        typer.Option(
+            "--rate",
+            metavar="N",
+            min=0,
+            help="Requests per second of one credential, 200 by default; 0 for no bound of any rate.",
+        ),
+    ] = None,
     behind_tls: Annotated[
         bool,
-        typer.Option("--behind-tls", help="A proxy on this machine ends TLS: the page's cookie is for TLS only."),
+        typer.Option(
+            "--behind-tls",
+            help="A proxy on this machine ends TLS: the page's cookie is for TLS only, and the addresses that the "
+            "proxy names are believed.",
+        ),
     ] = False,
     json_only: Json = False,
 ) -> None:
@@ -85,19 +96,14 @@ def serve(
                 safe(f"serving {url} (the review page; REST under /api/v1, MCP at /mcp); stop with Ctrl-C")
             )
 
-    listening = listen(host, port)
-    with contextlib.closing(listening):
-        asyncio.run(
-            _serve(
-                session,
-                chosen,
-                listening,
-                rate=rate,
-                behind_tls=behind_tls,
-                tls=None if certificate is None or certificate_key is None else (certificate, certificate_key),
-                ready=ready,
-            )
+    with contextlib.closing(listen(host, port)) as listening:
+        bounds = session.settings.http(
+            rate=rate,
+            behind_tls=behind_tls,
+            secure_cookies=behind_tls or certificate is not None or not _local(listening),
         )
+        tls = None if certificate is None or certificate_key is None else (certificate, certificate_key)
+        asyncio.run(until_stopped(_serve(session.settings, chosen, listening, bounds, ready, tls=tls)))
     session.printer.note("stopped")
 
 
@@ -123,47 +129,48 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 async def _serve(
-    session: Session,
+    settings: "Settings",
     roles: "frozenset[Role]",
     listening: socket.socket,
-    *,
-    rate: int,
-    behind_tls: bool,
-    tls: tuple[str, str] | None,
+    bounds: "HttpSettings",
     ready: Callable[[str], None],
+    *,
+    tls: tuple[str, str] | None,
 ) -> None:
     from ...handlers.http.application import create_app
-    from ...handlers.http.settings import HttpSettings
+    from ...handlers.http.places import Places
     from ..serving import serving
 
     async with contextlib.AsyncExitStack() as stack:
-        parts = await stack.enter_async_context(serving(session.settings, roles))
-        app = create_app(
-            parts,
-            HttpSettings(
-                requests_per_second=rate,
-                secure_cookies=behind_tls or tls is not None or not _local(listening),
-            ),
-        )
+        parts = await stack.enter_async_context(serving(settings, roles))
+        places = Places(bounds)
+        app = create_app(parts, bounds, places)
         if importlib.util.find_spec("mcp") is not None:
             # Imported here: it takes a while to load, and is an extra of its own.
             from ...handlers.mcp.http import McpEndpoint
 
-            endpoint = McpEndpoint(parts, sessions=session.settings.mcp_sessions)
-            app.router.routes.append(endpoint.route)
+            endpoint = McpEndpoint(
+                parts, places, sessions=settings.mcp_sessions, protected=settings.mcp_protected()
+            )
+            app.router.routes.extend(endpoint.routes)
             await stack.enter_async_context(endpoint.running())
-        await serve_until_stopped(app, listening, ready, tls=tls)
+        await serve_until_stopped(app, listening, bounds, ready, tls=tls)
 
 
 async def serve_until_stopped(
-    app: "ASGIApp", listening: socket.socket, ready: Callable[[str], None], *, tls: tuple[str, str] | None = None
+    app: "ASGIApp",
+    listening: socket.socket,
+    bounds: "HttpSettings",
+    ready: Callable[[str], None],
+    *,
+    tls: tuple[str, str] | None = None,
 ) -> None:
     """Serve an application until a signal, then finish what is under way. ``ready`` is told the address."""
     from ...handlers.http.running import server_of
 
-    server = server_of(app, lambda: ready(_url(listening, tls=tls is not None)), tls=tls)
+    server = server_of(app, lambda: ready(_url(listening, tls=tls is not None)), bounds, tls=tls)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in ENDING:
         loop.add_signal_handler(number, server.handle_exit, number, None)
     await server.serve(sockets=[listening])
 

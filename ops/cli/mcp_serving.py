@@ -15,8 +15,10 @@ from ...handlers.mcp.doors import OpenedOnce
 from ...handlers.mcp.provenance import SessionRuns
 from ...handlers.mcp.server import make_server
 from .background import runs_everything
+from .signals import ENDING, until_stopped
 
 if TYPE_CHECKING:
+    from ...handlers.http.settings import HttpSettings
     from ...handlers.memory import AsyncMemory
     from ...handlers.operating.workers import Role
     from ..settings import Settings
@@ -32,7 +34,7 @@ async def serve_stdio(settings: "Settings") -> None:
     doors = OpenedOnce(partial(_opened, settings))
     signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in ENDING:
         loop.add_signal_handler(number, signals.put_nowait, number)
     talking = asyncio.create_task(_talk(doors, runs))
     told = asyncio.create_task(signals.get())
@@ -51,16 +53,23 @@ async def serve_stdio(settings: "Settings") -> None:
 
 async def serve_http(settings: "Settings", listening: socket.socket, ready: Callable[[str], None]) -> None:
     """Serve everybody who shows a token, until a signal. ``ready`` is told the address."""
-    from starlette.applications import Starlette
+    await until_stopped(_served(settings, listening, settings.http(), ready))
 
-    from ...handlers.mcp.http import McpEndpoint
+
+async def _served(
+    settings: "Settings", listening: socket.socket, bounds: "HttpSettings", ready: Callable[[str], None]
+) -> None:
+    from ...handlers.http.places import Places
+    from ...handlers.mcp.http import McpEndpoint, create_app
     from ..serving import serving
     from .http_server import serve_until_stopped
 
     async with serving(settings, _roles(settings)) as parts:
-        endpoint = McpEndpoint(parts, sessions=settings.mcp_sessions)
+        endpoint = McpEndpoint(
+            parts, Places(bounds), sessions=settings.mcp_sessions, protected=settings.mcp_protected()
+        )
         async with endpoint.running():
-            await serve_until_stopped(Starlette(routes=[endpoint.route]), listening, ready)
+            await serve_until_stopped(create_app(endpoint, bounds), listening, bounds, ready)
 
 
 async def _talk(doors: OpenedOnce, runs: SessionRuns | None) -> None:

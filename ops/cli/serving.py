@@ -1,10 +1,8 @@
 """Running the background roles in this process, until somebody stops it."""
 
 import asyncio
-import contextlib
 import logging
 import os
-import signal
 import sys
 from collections.abc import AsyncGenerator, Callable, Collection
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...domain.errors import InvalidInput
 from .background import WorkerState
+from .signals import until_stopped
 
 if TYPE_CHECKING:
     from ...handlers.operating.workers import Role
@@ -83,24 +82,13 @@ async def serve(
     ready: Callable[[], None],
 ) -> None:
     """Run the roles until SIGTERM or SIGINT, then let what runs finish."""
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, stopped.set)
-    opening = asyncio.ensure_future(stopped.wait())
-    async with AsyncExitStack() as stack:
-        entered = asyncio.ensure_future(
-            stack.enter_async_context(running_roles(settings, roles, judge_concurrency=judge_concurrency))
-        )
-        await asyncio.wait({entered, opening}, return_when=asyncio.FIRST_COMPLETED)
-        if not entered.done():
-            entered.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await entered
-            return
-        await entered
-        ready()
-        await opening
+
+    async def run() -> None:
+        async with running_roles(settings, roles, judge_concurrency=judge_concurrency):
+            ready()
+            await asyncio.Event().wait()
+
+    await until_stopped(run())
 
 
 def state_of_this_process(settings: "Settings", roles: "Collection[Role]", log: str | None) -> WorkerState:

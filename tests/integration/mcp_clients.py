@@ -9,20 +9,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-import uvicorn
 from lethelog.handlers.access.credentials import Credentials
+from lethelog.handlers.http.places import Places
+from lethelog.handlers.http.running import server_of
 from lethelog.handlers.http.serving import Serving
+from lethelog.handlers.http.settings import HttpSettings
 from lethelog.handlers.mcp.catalogue import BY_NAME
-from lethelog.handlers.mcp.http import McpEndpoint
+from lethelog.handlers.mcp.http import McpEndpoint, create_app
 from lethelog.handlers.mcp.provenance import SessionRuns
 from lethelog.handlers.mcp.server import make_server
 from lethelog.handlers.memory import AsyncMemory
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, Implementation
-from starlette.applications import Starlette
 
 from .passes import ToldJudge, pass_settings
+
+UNBOUNDED = HttpSettings(requests_per_second=0)
 
 
 @dataclass
@@ -78,28 +81,35 @@ async def talking(
 
 
 @asynccontextmanager
-async def serving(world, credentials: Any = None, **options: Any) -> AsyncGenerator[str]:
+async def serving(
+    world, credentials: Any = None, *, bounds: HttpSettings = UNBOUNDED, **options: Any
+) -> AsyncGenerator[str]:
     """The endpoint on a server of its own; gives its URL."""
-    endpoint = McpEndpoint(
-        Serving(world.engine, credentials or Credentials(world.engine), pass_settings(ToldJudge())), **options
-    )
-    app = Starlette(routes=[endpoint.route], lifespan=lambda _: endpoint.running())
+    parts = Serving(world.engine, credentials or Credentials(world.engine), pass_settings(ToldJudge()))
+    endpoint = McpEndpoint(parts, Places(bounds), **options)
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=1))
-    running = asyncio.create_task(server.serve(sockets=[listening]))
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
-    finally:
-        server.should_exit = True
-        await running
+    server = server_of(create_app(endpoint, bounds), lambda: None, bounds, grace_seconds=1)
+    async with endpoint.running():
+        running = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        finally:
+            server.should_exit = True
+            await running
 
 
 @asynccontextmanager
-async def calling(url: str, token: str, *, mode: str = "legacy", **shown: str) -> AsyncGenerator[Talk]:
+async def calling(
+    url: str, token: str, *, mode: str = "legacy", name: str = "a client", **shown: str
+) -> AsyncGenerator[Talk]:
     """A client over HTTP that shows a token, and further headers."""
     headers = {"Authorization": f"Bearer {token}", **shown}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
-        Client(streamable_http_client(url, http_client=http), mode=mode) as client,
+        Client(
+            streamable_http_client(url, http_client=http),
+            mode=mode,
+            client_info=Implementation(name=name, version="1"),
+        ) as client,
     ):
         yield Talk(client)

@@ -13,6 +13,7 @@ from lethelog.handlers.access.credentials import Credentials
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.client.client import AsyncClient
 from lethelog.handlers.http.application import create_app
+from lethelog.handlers.http.places import Places
 from lethelog.handlers.http.routes import PREFIX
 from lethelog.handlers.http.running import Server, server_of
 from lethelog.handlers.http.serving import Serving
@@ -30,6 +31,7 @@ class Served:
     world: Any
     url: str
     server: Server
+    places: Places
     _tokens: dict[object, str] = field(default_factory=dict[object, str])
 
     async def token(
@@ -68,11 +70,12 @@ async def serving_world(world: Any, settings: HttpSettings = UNBOUNDED) -> Async
     parts = Serving(world.engine, Credentials(world.engine), pass_settings(ToldJudge()))
     listening = socket.create_server(("127.0.0.1", 0))
     started = asyncio.Event()
-    server = server_of(create_app(parts, settings), started.set, grace_seconds=5)
+    places = Places(settings)
+    server = server_of(create_app(parts, settings, places), started.set, settings, grace_seconds=5)
     running = asyncio.create_task(server.serve(sockets=[listening]))
     await asyncio.wait_for(started.wait(), 20)
     try:
-        yield Served(world, f"http://127.0.0.1:{listening.getsockname()[1]}", server)
+        yield Served(world, f"http://127.0.0.1:{listening.getsockname()[1]}", server, places)
     finally:
         server.should_exit = True
         await running

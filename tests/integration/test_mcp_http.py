@@ -1,6 +1,7 @@
 """The MCP door over streamable HTTP: a real server, the official client, a token with each request."""
 
 from collections.abc import AsyncGenerator
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -11,10 +12,14 @@ from lethelog.handlers.access import credentials as access
 from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.access.credentials import Credentials
 from lethelog.handlers.access.tokens import Tokens
+from lethelog.handlers.http.settings import HttpSettings
 from lethelog.handlers.mcp.http import BODY_LIMIT
+from lethelog.handlers.mcp.protected import Protected
 from lethelog.handlers.sessions.sessions import Sessions
+from mcp.client.auth.utils import extract_resource_metadata_from_www_auth
+from mcp.shared.auth import ProtectedResourceMetadata
 
-from .mcp_clients import Talk, calling, serving
+from .mcp_clients import Talk, calling, door_of, serving
 from .passes import ToldJudge, pass_settings, working
 
 HELLO = {
@@ -160,7 +165,7 @@ async def test_a_jwt_is_as_good_as_a_token_and_trouble_in_checking_one_is_no_ref
             assert (await talk("remember", content="Prefers tea"))["changed"]
         async with httpx2.AsyncClient(headers=JSON) as http:
             answer = await http.post(url, json=HELLO, headers={"Authorization": "Bearer down"})
-            assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
             assert "www-authenticate" not in answer.headers and answer.json()["code"] == "unavailable"
             answer = await http.post(url, json=HELLO, headers={"Authorization": "Bearer eyJ.bad.one"})
             assert answer.status_code == 401
@@ -175,21 +180,88 @@ async def test_a_body_that_is_too_long_is_refused_unread(living):
         assert answer.status_code == 413
 
 
-async def test_each_session_has_a_run_of_its_own_and_what_has_no_session_has_none(living):
+async def test_each_session_has_a_run_of_its_own(living):
     token = await token_of(living)
     async with serving(living) as url:
         runs: list[str | None] = []
-        for mode in ("legacy", "legacy", "auto"):
-            async with calling(url, token, mode=mode) as talk:
+        for _ in range(2):
+            async with calling(url, token) as talk:
                 one = await talk("remember", content=f"note {len(runs)}")
                 await talk("revise", memory_id=one["memory"]["id"], content=f"note {len(runs)}, revised")
                 past = await talk("history", memory_id=one["memory"]["id"])
                 [run] = {entry.get("session") for entry in past["entries"]}
                 runs.append(run)
-    assert len(set(runs)) == 3 and runs[2] is None and None not in runs[:2]
+    assert len(set(runs)) == 2 and None not in runs
     async with serving(living, sessions=False) as url, calling(url, token) as talk:
         one = await talk("remember", content="without")
         assert "session" not in (await talk("history", memory_id=one["memory"]["id"]))["entries"][0]
+
+
+async def test_where_the_protocol_has_no_sessions_a_client_has_one_until_it_pauses_for_a_lease(
+    living, monkeypatch: pytest.MonkeyPatch
+):
+    mine, again = await token_of(living), await token_of(living)
+    async with serving(living) as url:
+        runs: list[str | None] = []
+
+        async def write(token: str, name: str) -> None:
+            async with calling(url, token, mode="auto", name=name) as talk:
+                runs.append(await run_of_a_write(talk))
+
+        for token, name in ((mine, "Claude"), (mine, "Claude"), (again, "Claude"), (mine, "Cursor")):
+            await write(token, name)
+        assert None not in runs and runs[0] == runs[1] and len(set(runs)) == 3
+        monkeypatch.setattr("lethelog.handlers.mcp.provenance.LEASE", timedelta(0))
+        await write(mine, "Claude")
+        assert runs[-1] not in (None, *runs[:-1])
+    agents = [one.agent for one in (await door_of(living).sessions.list()).sessions]
+    assert sorted(map(str, agents)) == ["Claude", "Claude", "Claude", "Cursor"]
+
+
+async def test_requests_are_bounded_as_at_every_other_door(living):
+    bounds = HttpSettings(requests_per_second=1, strangers_per_second=2)
+    async with serving(living, bounds=bounds) as url, httpx2.AsyncClient(headers=JSON) as http:
+
+        async def asked(token: str) -> httpx2.Response:
+            return await http.post(url, json=HELLO, headers={"Authorization": f"Bearer {token}"})
+
+        statuses = [(await asked(f"lethe_made-up-{number}")).status_code for number in range(5)]
+        assert statuses == [401, 401, 429, 429, 429]
+    async with serving(living, bounds=bounds) as url, httpx2.AsyncClient(headers=JSON) as http:
+        token = await token_of(living)
+        answers = [await asked(token) for _ in range(13)]
+        assert [one.status_code for one in answers[:10]] == [200] * 10
+        assert (answers[-1].status_code, answers[-1].json()["code"]) == (429, "rate_limited")
+        assert int(answers[-1].headers["retry-after"]) >= 1
+
+
+async def test_streams_of_sessions_take_the_places_of_their_caller(living):
+    bounds = HttpSettings(requests_per_second=0, streams_per_caller=1)
+    async with serving(living, bounds=bounds) as url, httpx2.AsyncClient(headers=JSON) as http:
+        http.headers["Authorization"] = f"Bearer {await token_of(living)}"
+        sessions = [await opened(http, url) for _ in range(2)]
+        async with http.stream("GET", url, headers={"Mcp-Session-Id": sessions[0]}) as stream:
+            assert stream.status_code == 200
+            full = await http.get(url, headers={"Mcp-Session-Id": sessions[1]})
+            assert (full.status_code, full.json()["code"]) == (429, "too_many_streams")
+            assert int(full.headers["retry-after"]) >= 1
+
+
+async def test_a_client_without_a_credential_is_told_who_issues_them(living):
+    told = Protected.model_validate(
+        {"resource": "https://memory.example.com/mcp", "issuer": "https://issuer.example.com"}
+    )
+    async with serving(living, protected=told) as url, httpx2.AsyncClient(headers=JSON) as http:
+        for headers in ({}, {"Authorization": "Bearer lethe_made-up"}):
+            answer = await http.post(url, json=HELLO, headers=headers)
+            where = extract_resource_metadata_from_www_auth(answer)
+            assert answer.status_code == 401
+            assert where == "https://memory.example.com/.well-known/oauth-protected-resource/mcp"
+        metadata = await http.get(url.removesuffix("/mcp") + "/.well-known/oauth-protected-resource/mcp")
+    said = ProtectedResourceMetadata.model_validate_json(metadata.content)
+    assert str(said.resource) == "https://memory.example.com/mcp"
+    assert metadata.json()["authorization_servers"] == ["https://issuer.example.com"]
+    assert "memory:read" in (said.scopes_supported or [])
 
 
 async def run_of_a_write(talk: Talk) -> str | None:
