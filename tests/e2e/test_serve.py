@@ -7,12 +7,16 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import httpx2
+import pytest
 from lethelog import Client as RestClient
 from lethelog.ops import embedded
-from lethelog.ops.local import Memory
+from lethelog.ops.local import Memory, open_memory
+from lethelog.ops.settings import Settings
 from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
@@ -82,3 +86,66 @@ def test_a_port_that_is_taken_is_told_before_anything_starts(tmp_path: Path):
         ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
     assert ran.returncode == 2 and f"port {port}" in ran.stderr, ran.stderr
     assert not (tmp_path / "data" / "pg").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "number"),
+    [
+        (("serve", "--port", "0"), signal.SIGTERM),
+        (("mcp", "--http", "127.0.0.1:0"), signal.SIGINT),
+    ],
+)
+def test_a_signal_while_it_still_opens_ends_it_and_leaves_nothing_running(
+    tmp_path: Path, command: tuple[str, ...], number: signal.Signals
+):
+    data_dir, held = tmp_path / "data", tmp_path / "held"
+    os.mkfifo(held)
+    # Opening waits for the master key, when the servers run already; the key comes from this pipe.
+    env = {**os.environ, "LETHELOG_MASTER_KEY_COMMAND": f"cat {held}"}
+    whole = [sys.executable, "-m", "lethelog", "--data-dir", str(data_dir), *command, "--json"]
+    process = subprocess.Popen(whole, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    try:
+        with held.open("w") as key:
+            assert embedded.status(data_dir).running, "the control: there is something to be left"
+            process.send_signal(number)
+            key.write("no key")
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (0, ""), err
+        assert err == "" or "stopped" in err, err
+        deadline = time.monotonic() + 60
+        while embedded.are_up(data_dir):
+            assert time.monotonic() < deadline, "they outlive their last client for moments only"
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        embedded.discard(data_dir)
+
+
+def test_a_signal_while_the_servers_start_is_waited_for_and_the_process_does_not_stay_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """What joins them works in a thread, which no cancelling reaches."""
+    left, joined, go_on = list[str](), threading.Event(), threading.Event()
+
+    class Servers:
+        def leave(self) -> None:
+            left.append("left")
+
+    def join(_data_dir: Path) -> Servers:
+        joined.set()
+        assert go_on.wait(20)
+        return Servers()
+
+    monkeypatch.setattr(embedded, "join", join)
+
+    async def given_up() -> None:
+        opening = asyncio.ensure_future(open_memory(Settings.load(data_dir=tmp_path)))
+        await asyncio.to_thread(joined.wait, 20)
+        opening.cancel()
+        await asyncio.sleep(0)
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+
+    asyncio.run(given_up())
+    assert left == ["left"]
