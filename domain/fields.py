@@ -35,6 +35,7 @@ CommitmentStatus = Literal["open", "waiting", "resolved", "expired"]
 Status = Literal["active", "superseded", "archived", "suppressed", "refuted", "quarantined", "expired", "erased"]
 
 CONTENT_LIMIT = 2_000
+COMMAND_KEY_LIMIT = 256
 IMPORT_CONTENT_LIMIT = 262_144
 METADATA_DEPTH = 32
 TRUST_ORDER: tuple[Trust, ...] = ("imported", "agent", "user", "host")
@@ -204,7 +205,7 @@ Recurrence = Annotated[
 ]
 """How often something comes again: a recurrence rule of RFC 5545, such as ``FREQ=WEEKLY;BYDAY=MO``."""
 CommandKey = Annotated[
-    str, StringConstraints(strict=True, min_length=1, max_length=256), AfterValidator(_storable)
+    str, StringConstraints(strict=True, min_length=1, max_length=COMMAND_KEY_LIMIT), AfterValidator(_storable)
 ]
 """A client's own id of a command; the same key with the same command gives the first result again."""
 

@@ -1,28 +1,33 @@
 """Many writes in one call: each by the ordinary rules and with its own result; none holds up another."""
 
 import asyncio
+import hashlib
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, cast
 from uuid import UUID
 
 from ..domain.errors import InvalidInput, LethelogError
+from ..domain.fields import COMMAND_KEY_LIMIT
+from .command_keys import checked_key
 from .operating.views import View, Written
 
 MOST = 100
 """Writes of one call."""
 AT_ONCE = 16
 """So many are under way together, and share commits."""
+_LOG = logging.getLogger(__name__)
 
 
 class WrittenItem(View):
     """What became of one write."""
 
-    status: Literal["written", "deduplicated", "unchanged", "refused"]
+    status: Literal["written", "deduplicated", "unchanged", "refused", "failed"]
     memory_id: UUID | None = None
     version: int | None = None
     position: int | None = None
     error: dict[str, Any] | None = None
-    """Code, message and field, where it was refused."""
+    """Code, message and field, where it was refused; ``failed`` is what nobody expected, and tells no more."""
 
 
 class ManyWritten(View):
@@ -43,6 +48,8 @@ async def write_many(writes: Iterable[Callable[[], Awaitable[Written]]], positio
                 return _written(await write())
             except LethelogError as error:
                 return WrittenItem(status="refused", error=error.as_dict())
+            except Exception as error:
+                return WrittenItem(status="failed", error=accident(error).as_dict())
 
     items = tuple(await asyncio.gather(*(one(write) for write in writes)))
     counts: dict[str, int] = {}
@@ -62,10 +69,20 @@ def checked_items(field: str, items: object) -> "list[Any]":
     return found
 
 
-def item_key(key: str | None, number: int) -> str | None:
-    """The key of one write among many: the same call again gives the same results."""
-    # What is no text is none made so: the write refuses it by its name.
-    return f"{key}#{number}" if isinstance(key, str) else key
+def item_keys(key: str | None, count: int) -> list[str | None]:
+    """The keys of so many writes: the same call again gives the same results. Raises `InvalidInput` for no key."""
+    key = checked_key(key)
+    if key is None:
+        return [None] * count
+    if len(key) + len(f"#{MOST}") > COMMAND_KEY_LIMIT:
+        key = hashlib.sha256(key.encode()).hexdigest()
+    return [f"{key}#{number}" for number in range(count)]
+
+
+def accident(error: Exception) -> LethelogError:
+    """What nobody expected of one item of many, for its result. Its text may hold content; its kind is logged."""
+    _LOG.error("one item of many met an unforeseen %s", type(error).__name__)
+    return LethelogError("something failed here that is not the request's fault")
 
 
 def _written(written: Written) -> WrittenItem:

@@ -19,7 +19,7 @@ async def command_key(vault: Vault, tenant: UUID, command: Input, key: str | Non
     Both the client's key and what the command says may be personal, so both are digested under a secret.
     ``verb`` tells commands apart that have the same fields. Raises `InvalidInput` for a key that is none.
     """
-    key = parse(_Keyed, {"key": key}).key
+    key = checked_key(key)
     if key is None:
         return CommandKey.fresh()
     secret = await vault.purpose_key(tenant, "command")
@@ -27,3 +27,8 @@ async def command_key(vault: Vault, tenant: UUID, command: Input, key: str | Non
     return CommandKey(
         sealing.keyed_digest(secret, b"key", key.encode()), sealing.keyed_digest(secret, b"hash", said.encode())
     )
+
+
+def checked_key(key: str | None) -> str | None:
+    """The key that a client gave. Raises `InvalidInput` for one that is none."""
+    return parse(_Keyed, {"key": key}).key

@@ -41,7 +41,7 @@ from .arguments import (
     path_of,
 )
 from .briefing import Briefing
-from .bulk_writing import ManyWritten, checked_items, item_key, write_many
+from .bulk_writing import ManyWritten, checked_items, item_keys, write_many
 from .choices import Mode, Selector
 from .commitments.doors import AsyncCommitmentDoor
 from .consolidation.doors import AsyncConsolidationDoor
@@ -183,10 +183,9 @@ class AsyncMemory(
         One that is refused holds up no other. ``key`` makes a retry of the whole call safe.
         """
         (await self.caller()).require("memory:write")
-        writes = [
-            partial(self._remember, given, item_key(key, number))
-            for number, given in enumerate(checked_items("items", items))
-        ]
+        found = checked_items("items", items)
+        keys = item_keys(key, len(found))
+        writes = [partial(self._remember, given, one) for given, one in zip(found, keys, strict=True)]
         return self._many(await write_many(writes, self.position))
 
     async def archive_many(
@@ -201,8 +200,8 @@ class AsyncMemory(
         (await self.caller()).require("memory:write")
         ids = checked_items("memory_ids", memory_ids)
         writes = [
-            partial(self.archive, one, reason=reason, key=item_key(key, number), **written)
-            for number, one in enumerate(ids)
+            partial(self.archive, one, reason=reason, key=item, **written)
+            for one, item in zip(ids, item_keys(key, len(ids)), strict=True)
         ]
         return self._many(await write_many(writes, self.position))
 

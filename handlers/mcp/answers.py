@@ -1,6 +1,7 @@
 """From the Python door's answers to what a model reads: lean JSON, and a few lines that say the same.
 
-Nothing that is empty or usual is told; a client that shows a model only the lines still has every id.
+Nothing that is empty or usual is told; a client that shows a model only the lines still has every id. What others
+wrote stands in the lines on one line or quoted, so that it cannot forge a line of its own.
 """
 
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from ...domain.display import one_line, shown
 from ...domain.errors import LethelogError
 
 if TYPE_CHECKING:
@@ -43,11 +45,11 @@ def present(**fields: Any) -> dict[str, Any]:
 
 def shortened(memory: "MemoryView", characters: int = EXCERPT) -> dict[str, Any]:
     """A memory whose text is cut where it is longer, and then says so."""
-    shown = lean(memory)
+    told = lean(memory)
     text = _cut(memory.content, characters)
     if text != memory.content:
-        shown |= {"content": text, "truncated": True, "content_length": len(memory.content)}
-    return shown
+        told |= {"content": text, "truncated": True, "content_length": len(memory.content)}
+    return told
 
 
 def written(done: "Written") -> dict[str, Any]:
@@ -60,12 +62,22 @@ def written(done: "Written") -> dict[str, Any]:
     }
 
 
+def marked(memory: "MemoryView") -> str:
+    """Its id, and how it stands."""
+    filed = "" if memory.project is None else f" · {one_line(memory.project)}"
+    return f"{memory.id} [{memory.memory_type}, {memory.status}{filed}]"
+
+
 def line(memory: "MemoryView") -> str:
     """One memory in one line, its id first."""
-    filed = "" if memory.project is None else f" · {one_line(memory.project)}"
     topic, text = one_line(memory.topic), _cut(one_line(memory.content), _TEXT_LIMIT)
     said = text if text.startswith(topic.rstrip("…")) else f"{topic}: {text}"
-    return f"{memory.id} [{memory.memory_type}, {memory.status}{filed}] {said}"
+    return f"{marked(memory)} {said}"
+
+
+def quoted(text: str) -> str:
+    """Text of several lines, each behind a mark, so that none of them passes for a line of ours."""
+    return "\n".join(f"> {one}" for one in shown(text).split("\n"))
 
 
 def lines(head: str, items: Iterable[str], tail: str | None = None) -> str:
@@ -87,15 +99,10 @@ def briefing_text(view: "BriefingView") -> str:
     return "\n".join(parts)
 
 
-def one_line(text: str) -> str:
-    """Text without line breaks, so that it cannot pass for a line of ours."""
-    return " ".join(text.split())
-
-
 def refusal(error: LethelogError) -> Answer:
     """An error: its stable code, what was wrong and, where one is to blame, the field."""
     said = to_jsonable_python(error.as_dict(), fallback=str)
-    return Answer(said, f"{error.code}: {error.message}")
+    return Answer(said, f"{error.code}: {one_line(error.message)}")
 
 
 def _cut(text: str, characters: int) -> str:

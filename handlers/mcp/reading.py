@@ -3,8 +3,9 @@
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from ...domain.display import one_line
 from ...domain.errors import Erased, InvalidInput, LethelogError, NotFound, WrongKind
-from .answers import Answer, briefing_text, lean, line, lines, one_line, present, shortened
+from .answers import Answer, briefing_text, lean, line, lines, marked, present, quoted, shortened
 from .arguments import CONTENT_SHOWN_IN_ALL
 from .tool import Call
 
@@ -62,13 +63,13 @@ async def get_memories(call: Call) -> Answer:
     if not found:
         raise refused[0][1]
     missing = [{"id": one, "code": error.code, "message": error.message} for one, error in refused]
-    data = {
-        "memories": [shortened(one, characters) for one in found],
-        "count": len(found),
-        **({"missing": missing} if missing else {}),
-    }
-    texts = [f"{line(one).partition('] ')[0]}] {one.topic}\n{one.content[:characters]}" for one in found]
-    return Answer(data, "\n\n".join([*texts, *(f"{one}: {error.message}" for one, error in refused)]))
+    memories = [shortened(one, characters) for one in found]
+    data = {"memories": memories, "count": len(found), **({"missing": missing} if missing else {})}
+    texts = [
+        f"{marked(one)} {one_line(one.topic)}\n{quoted(told['content'])}"
+        for one, told in zip(found, memories, strict=True)
+    ]
+    return Answer(data, "\n\n".join([*texts, *(one_line(f"{one}: {error.message}") for one, error in refused)]))
 
 
 async def get_facts(call: Call) -> Answer:
@@ -121,7 +122,8 @@ async def status(call: Call) -> Answer:
     memory = call.memory
     who = await memory.whoami()
     data: dict[str, Any] = {"version": version("lethelog"), "actor": who.actor, "permissions": [*who.permissions]}
-    said = [f"Lethelog {data['version']}, as {who.actor}", f"may: {', '.join(who.permissions) or 'nothing'}"]
+    may = ", ".join(who.permissions) or "nothing"
+    said = [f"Lethelog {data['version']}, as {one_line(who.actor)}", f"may: {may}"]
     if "memory:read" in who.permissions:
         scopes, waiting = await memory.scopes(limit=_SCOPES_SHOWN), await memory.review_digest()
         report, settings = await memory.policy_report(), await memory.settings()
@@ -145,5 +147,5 @@ def _by_kind(waiting: Any) -> dict[str, int]:
 
 
 def _happened(entry: "HistoryEntry") -> str:
-    judged = "" if entry.judge is None else f", judged by {entry.judge}"
+    judged = "" if entry.judge is None else f", judged by {one_line(entry.judge)}"
     return f"{entry.recorded_at:%Y-%m-%d %H:%M} {entry.event} by {one_line(entry.actor)}{judged}"

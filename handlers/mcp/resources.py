@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import mcp_types as wire
 
+from ...domain.display import one_line
 from ...domain.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ async def listed(memory: "AsyncMemory", cursor: str | None) -> wire.ListResource
     resources = [
         wire.Resource(
             name=str(one.id),
-            title=one.topic,
+            title=one_line(one.topic),
             uri=f"lethelog://memory/{one.id}",
             description=one.memory_type,
             mime_type=_JSON,

@@ -387,11 +387,11 @@ class BulkItem(View):
     """What became of one proposal."""
 
     proposal_id: UUID
-    status: Literal["applied", "rejected", "refused", "proposed", "dismissed", "withdrawn"]
+    status: Literal["applied", "rejected", "refused", "failed", "proposed", "dismissed", "withdrawn"]
     changed: tuple[UUID, ...] = ()
     withdrawn: tuple[UUID, ...] = ()
     reason: str | None = None
-    """Code of the error, where it was refused."""
+    """Code of the error, where it was refused; ``failed`` is what nobody expected, and tells no more."""
     says: str | None = None
     position: int
 

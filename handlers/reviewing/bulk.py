@@ -11,12 +11,13 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from ...domain.errors import Conflict, InvalidInput, LethelogError, NotFound, WrongKind
+from ...domain.errors import Conflict, InvalidInput, LethelogError
 from ...domain.fields import CommandKey as KeyText
 from ...domain.fields import Id, Reason, parse
 from ...projections.generations import tenant_read_models
 from ...projections.progress import wait_for
 from ..access.caller import Caller
+from ..bulk_writing import accident
 from ..engine import Engine
 from ..kinds import refuse_filter
 from ..operating.views import BulkDecided, BulkItem, BulkPreview
@@ -123,8 +124,10 @@ class Bulk:
         decision = _decision(command, proposal_id, key)
         try:
             done = await self._deciding.decide_one(caller, decision, accept=command.verdict == "accept")
-        except (Conflict, NotFound, WrongKind) as why:
+        except LethelogError as why:
             return _refused(proposal_id, why)
+        except Exception as error:
+            return _refused(proposal_id, accident(error)).model_copy(update={"status": "failed"})
         return _decided(command, proposal_id, done)
 
     async def _together(self, caller: Caller, command: DecideMany, ids: Sequence[UUID]) -> BulkDecided:

@@ -203,7 +203,7 @@ def decide(
             )
         session.catch_up(memory, ("review_queue",))
     counts = ", ".join(f"{count} {status}" for status, count in sorted(done.counts.items())) or "nothing found"
-    refused = [one for one in done.items if one.status == "refused"]
+    refused = [one for one in done.items if one.status in ("refused", "failed")]
     lines = [Text(f"  {one.proposal_id} {one.says}", "yellow") for one in refused[:20]]
     session.printer.answer(done, Text(counts, "bold"), *lines)
     if refused:

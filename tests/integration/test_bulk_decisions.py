@@ -53,6 +53,31 @@ async def test_each_proposal_has_its_own_result_and_a_repeat_decides_nothing_twi
     assert again.counts == done.counts and await world.engine.log.head() == head
 
 
+async def test_what_nobody_expected_of_one_proposal_loses_the_answer_of_no_other(world, monkeypatch, caplog):
+    memories = [await world.remember(f"Deploys go to place {n}") for n in range(3)]
+    proposals = [await dependency(world, one) for one in memories]
+    await world.catch_up()
+    deciding_one = deciding.Deciding.decide_one
+
+    async def once_not(self, caller, decision, **how):
+        if decision.proposal_id == proposals[1]:
+            raise RuntimeError("canary")
+        return await deciding_one(self, caller, decision, **how)
+
+    monkeypatch.setattr(deciding.Deciding, "decide_one", once_not)
+    command = {"verdict": "accept", "proposal_ids": proposals, "key": "k"}
+    done = await with_views(world, world.reviewing.decide_many(world.caller, command))
+    assert [(item.status, item.reason) for item in done.items] == [
+        ("applied", None),
+        ("failed", "error"),
+        ("applied", None),
+    ]
+    assert "canary" not in done.model_dump_json() and "canary" not in caplog.text and "RuntimeError" in caplog.text
+    monkeypatch.undo()
+    again = await with_views(world, world.reviewing.decide_many(world.caller, command))
+    assert again.counts == {"applied": 3}
+
+
 async def test_together_means_all_or_none(world):
     memories = [await world.remember(f"Deploys go to place {n}") for n in range(3)]
     proposals = [await dependency(world, one) for one in memories]

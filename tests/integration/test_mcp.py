@@ -16,6 +16,7 @@ from lethelog.handlers.choices import StatusChoice
 from lethelog.handlers.mcp.catalogue import TOOLS
 from lethelog.handlers.mcp.doors import OpenedOnce
 from lethelog.handlers.mcp.provenance import SessionRuns
+from lethelog.streams.payloads import Actor
 from mcp.shared.exceptions import MCPError
 
 from .mcp_clients import door_of, talking
@@ -200,6 +201,55 @@ async def test_long_texts_are_cut_in_a_search_and_whole_where_they_are_asked_for
         assert len(cut["content"]) == 700 and cut["truncated"]
         many = await talk.refused("get_memories", ids=[one] * 20, max_content_chars=65_536)
         assert many["field"] == "max_content_chars"
+
+
+BREAKS = ["\n", "\r\n", "\r", "\n\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
+"""All that begins another line somewhere."""
+
+
+def forging(what: str) -> str:
+    """Text of which every line but the first begins as one of an answer might."""
+    return what + "".join(f"{one}- forged" for one in BREAKS)
+
+
+async def test_nothing_that_is_stored_forges_a_line_of_an_answer(living):
+    """In no field, and neither in a tool's text nor in a prompt or a title of a resource."""
+    fact = {name: forging(name) for name in ("subject", "predicate", "value")}
+    described = {"topic": forging("topic"), "project": forging("project"), "memory_type": "decision"}
+    actor = await living.engine.directory.register(living.caller.tenant, "actor", forging("actor"))
+    named = Caller(living.caller.tenant, Actor("agent", actor), living.caller.permissions)
+    async with talking(door_of(living, named)) as talk:
+        written = await talk.answer("remember", content=forging("content"), facts=[fact], **described)
+        one = written.structured_content["memory"]["id"]
+        due = await talk.answer(
+            "remember", content="x", memory_type="commitment", owner=forging("owner"), topic=forging("due")
+        )
+        answers = [written, due]
+        for tool, arguments in (
+            ("search", {}),
+            ("search", {"query": "content"}),
+            ("get_memories", {"ids": [one, UNKNOWN]}),
+            ("get_facts", {}),
+            ("briefing", {"selector": "all", "mode": "full"}),
+            ("history", {"memory_id": one, "explain": True}),
+            ("status", {}),
+            ("forget", {"query": "content"}),
+            ("revise", {"memory_id": one, "disposition": "reaffirm"}),
+            ("review_proposals", {"action": "list"}),
+            ("remember", {"content": "x", forging("unknown"): 1}),
+        ):
+            answers.append(await talk.answer(tool, **arguments))
+        texts = [answered.content[0].text for answered in answers]
+        for prompt in ("briefing", "debrief"):
+            [message] = (await talk.client.get_prompt(prompt)).messages
+            texts.append(message.content.text)
+        resources = (await talk.client.list_resources()).resources
+    assert [line for text in texts for line in text.splitlines() if line.startswith("- forged")] == []
+    everything = "\n".join(texts)
+    for what in ("content", "topic", "project", "actor", "subject", "predicate", "value", "due"):
+        assert f"{what} - forged" in everything, "the control: it is told"
+    assert "> content\n> - forged\n" in everything, "and with its lines where it is read in full"
+    assert {len((resource.title or "").splitlines()) for resource in resources} == {1}
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [

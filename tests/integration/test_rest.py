@@ -35,6 +35,7 @@ from lethelog.handlers.http.bounds import shown_by
 from lethelog.handlers.http.problems import STATUS, TITLES, problem_of
 from lethelog.handlers.http.routes import BY_VERB, KEY_HEADER, POSITION_HEADER, ROUTES, STREAMED
 from lethelog.handlers.http.settings import HttpSettings
+from lethelog.handlers.memories import MemoryCommands
 from lethelog.handlers.memory import AsyncMemory
 from sse_starlette.sse import AppStatus
 
@@ -212,6 +213,44 @@ async def test_many_are_written_each_with_its_own_result_and_once_by_their_key(s
         for wrong in ([], [{}] * 101, "text"):
             with pytest.raises(InvalidInput, match="items"):
                 await client.remember_many(wrong)
+
+
+@pytest.mark.parametrize("length", [253, 254, 256])
+async def test_a_key_of_any_length_that_is_taken_is_one_for_all_of_many(served, length):
+    items, key = [{"content": f"number {n}"} for n in range(12)], "k" * length
+    async with served.client() as client:
+        done = await client.remember_many(items, key=key)
+        assert done.counts == {"written": 12}
+        again = await client.remember_many(items, key=key)
+        assert [item.memory_id for item in again.items] == [item.memory_id for item in done.items]
+        ids = [item.memory_id for item in done.items]
+        assert (await client.archive_many(ids, key=f"a{key[1:]}")).counts == {"written": 12}
+        head = await served.world.engine.log.head()
+        for write, given in ((client.remember_many, items), (client.archive_many, ids)):
+            for wrong in ("k" * 257, ""):
+                with pytest.raises(InvalidInput, match=r"^key"):
+                    await write(given, key=wrong)
+        assert await served.world.engine.log.head() == head
+
+
+async def test_what_nobody_expected_of_one_item_loses_the_answer_of_no_other(
+    served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    writing = MemoryCommands.remember
+
+    async def once_not(self: Any, caller: Caller, arguments: Any, *args: Any) -> Any:
+        if "canary" in arguments["content"]:
+            raise RuntimeError(arguments["content"])
+        return await writing(self, caller, arguments, *args)
+
+    monkeypatch.setattr(MemoryCommands, "remember", once_not)
+    async with served.client() as client:
+        done = await client.remember_many([{"content": "one"}, {"content": "canary"}, {"content": "two"}])
+        assert [item.status for item in done.items] == ["written", "failed", "written"]
+        assert done.items[1].error["code"] == "error" and done.counts == {"written": 2, "failed": 1}
+        await served.world.catch_up()
+        assert (await client.list()).total == 2
+    assert "canary" not in done.model_dump_json() and "canary" not in caplog.text and "RuntimeError" in caplog.text
 
 
 async def test_the_client_raises_what_the_memory_raises(served):
