@@ -77,15 +77,15 @@ class Asked:
 
     def settings(self) -> dict[str, str]:
         """What holds while `statement` runs."""
-        if not self.indexed:
-            return {}
-        return {
-            "hnsw.ef_search": str(max(1, min(1_000, HNSW_EF_PER_CANDIDATE * self.pool))),
-            "hnsw.iterative_scan": "strict_order",
-            "hnsw.max_scan_tuples": str(HNSW_MAX_SCAN_TUPLES),
-            # A plan for any tenant would be one for few rows, which leaves the index out.
-            "plan_cache_mode": "force_custom_plan",
-        }
+        # A plan for any question reads its words anew for each row, and one for any tenant leaves the index out.
+        settings = {"plan_cache_mode": "force_custom_plan"}
+        if self.indexed:
+            settings |= {
+                "hnsw.ef_search": str(max(1, min(1_000, HNSW_EF_PER_CANDIDATE * self.pool))),
+                "hnsw.iterative_scan": "strict_order",
+                "hnsw.max_scan_tuples": str(HNSW_MAX_SCAN_TUPLES),
+            }
+        return settings
 
     def _nearest(self) -> list[str]:
         if self.vector is None:

@@ -7,12 +7,15 @@ from uuid import uuid4
 import psycopg
 import pytest
 from lethelog.domain.errors import Conflict, LethelogError, Misconfigured, NotCaughtUp
+from lethelog.projections.as_of import AsOf
+from lethelog.projections.filters import MemoryFilter
 from lethelog.projections.generations import read_models
 from lethelog.projections.live_memory import LiveMemory
 from lethelog.projections.progress import wait_for
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.projections.search import Search
+from lethelog.streams.database import DOOR, Doors
 
 
 def rebuilder(world, name: str, **options) -> Rebuilder:
@@ -298,17 +301,30 @@ async def test_an_index_that_brings_too_little_is_not_believed(world, database_u
     assert asked == ["index", "all"], "it believed the index"
 
 
+async def test_each_search_is_planned_for_its_own_question(world, database_url):
+    """A plan for any question would read its words again with every row that it looks at."""
+    await fill(world)
+    await world.catch_up()
+    alone = Doors(database_url, size=1, role=DOOR)
+    await alone.open()
+    search = Search(alone, world.engine.embedder)
+    for n in range(20):
+        await search.search(f"memory number {n}", MemoryFilter(world.caller.tenant, AsOf(world.clock.now)), 5)
+    async with alone.connection() as connection:
+        cursor = await connection.execute(
+            "select custom_plans, generic_plans from pg_prepared_statements where statement like '%%text_leg%%'"
+        )
+        [(custom, generic)] = await cursor.fetchall()
+    await alone.close()
+    assert custom > 10 and generic == 0
+
+
 async def test_a_small_tenant_in_a_large_table_is_searched_exactly(world):
     """The index is not asked where the filter keeps a small share of the table."""
-    from lethelog.projections.search import Search
-
     first = await world.remember("a lonely note")
     await world.catch_up()
     async with world.engine.database.connection() as connection:
         await connection.execute("analyze lethelog_views.live_memory")
-    from lethelog.projections.as_of import AsOf
-    from lethelog.projections.filters import MemoryFilter
-
     present = MemoryFilter(world.caller.tenant, AsOf(world.clock.now))
     for share, indexed in ((2.0, frozenset()), (0.0, {"live_memory"})):
         search = Search(world.engine.doors, world.engine.embedder, exact_up_to=0, index_share=share)
