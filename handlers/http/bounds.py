@@ -19,7 +19,7 @@ from .rates import KEYS_KEPT, WINDOW_SECONDS, Rates
 from .settings import HttpSettings
 
 BODY_SECONDS = 60.0
-"""How long nothing may come of a body that is not there yet."""
+"""How long a body may take to come, and an archive, which may be long, each of its pieces."""
 _FREE = ("/healthz", "/version")
 """What costs no more than a refusal."""
 _OF_OPERATORS = ("/readyz", "/metrics")
@@ -49,13 +49,14 @@ class BodyBound:
         if said.isdigit() and int(said) > most:
             await _refuse(send, "too_large", 413, f"the body has {said} bytes; at most {most} are taken")
             return
-        seen = 0
+        seen, began = 0, asyncio.get_running_loop().time()
         started = whole = False
 
         async def bounded() -> Message:
             nonlocal seen, whole
+            counted_from = asyncio.get_running_loop().time() if archive else began
             try:
-                async with asyncio.timeout(None if whole else BODY_SECONDS):
+                async with asyncio.timeout_at(None if whole else counted_from + BODY_SECONDS):
                     message = await receive()
             except TimeoutError:
                 raise _TooSlow from None
@@ -77,7 +78,7 @@ class BodyBound:
                 await _refuse(send, "too_large", 413, f"the body is larger than {most} bytes")
         except _TooSlow:
             if not started:
-                await _refuse(send, "too_slow", 408, f"nothing came of the body for {BODY_SECONDS:g} seconds")
+                await _refuse(send, "too_slow", 408, f"the body did not come within {BODY_SECONDS:g} seconds")
 
 
 class RateBound:

@@ -53,7 +53,7 @@ TITLES: Mapping[str, str] = {
     "error": "It failed",
     "rate_limited": "Too many requests",
     "too_large": "The body is too large",
-    "too_slow": "The body stopped coming",
+    "too_slow": "The body did not come in time",
     "unsupported_media_type": "The body is of another type than JSON",
     "no_route": "Nothing stands at this address",
     "precondition_failed": "The version is another one",

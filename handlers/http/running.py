@@ -61,4 +61,6 @@ def server_of(
     )
     # Its lines would hold addresses with their queries, in which names stand; who sets up logging may not know.
     logging.getLogger("uvicorn.access").disabled = True
+    # A line for each request that is refused would let anybody fill the disk.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     return Server(config, started)

@@ -1,5 +1,7 @@
 """The MCP door over streamable HTTP: a real server, the official client, a token with each request."""
 
+import asyncio
+import logging
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 from typing import Any
@@ -232,6 +234,25 @@ async def test_requests_are_bounded_as_at_every_other_door(living):
         assert len(answers) > 10 and {one.status_code for one in answers[:-1]} == {200}
         assert answers[-1].json()["code"] == "rate_limited" and int(answers[-1].headers["retry-after"]) >= 1
         assert [(await asked(f"lethe_made-up-{number}")).status_code for number in range(3)] == [401, 429, 429]
+
+
+async def test_a_client_that_leaves_while_it_sends_is_no_error_of_the_server(living, caplog):
+    token = await token_of(living)
+    async with serving(living) as url, httpx2.AsyncClient(headers=JSON) as http:
+        host, _, port = url.removeprefix("http://").removesuffix("/mcp").partition(":")
+        head = f"POST /mcp HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
+        for version in ("", "MCP-Protocol-Version: 2026-07-28\r\n"):
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(
+                f"{head}{version}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{".encode()
+            )
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+        answer = await http.post(url, json=HELLO, headers={"Authorization": f"Bearer {token}"})
+        assert answer.status_code == 200
+    ours = [one for one in caplog.records if one.name.startswith(("lethelog", "uvicorn"))]
+    assert [one.getMessage() for one in ours if one.levelno >= logging.WARNING] == []
 
 
 async def test_streams_of_sessions_take_the_places_of_their_caller(living):
