@@ -101,7 +101,7 @@ class RateBound:
             await self._app(scope, receive, send)
             return
         text, address = shown_by(scope), address_of(scope)
-        seconds = self._wait(text, address, str(scope["path"]))
+        seconds = self._wait(scope, text, address)
         if seconds:
             said = f"more requests than are taken in {WINDOW_SECONDS} seconds; try again in a moment"
             await _refuse(send, "rate_limited", 429, said, retry_after=math.ceil(seconds))
@@ -115,14 +115,16 @@ class RateBound:
 
             await self._app(scope, receive, sending)
 
-    def _wait(self, text: str | None, address: str, path: str) -> float:
+    def _wait(self, scope: Scope, text: str | None, address: str) -> float:
         """Seconds to wait before this request; 0 where it is taken, and counted."""
         owner = None if text is None else self._known.get(text)
         if owner is not None:
             return self._callers.take(owner)
-        if path in _OF_OPERATORS:
+        if scope["path"] in _OF_OPERATORS:
             return self._strangers.take(f"watching {address}")
-        return self._refused.wait(address) or self._strangers.take(address)
+        # A form may show a credential, too.
+        guessing = text is not None or scope["method"] == "POST"
+        return (guessing and self._refused.wait(address)) or self._strangers.take(address)
 
     def _learn(self, text: str | None, address: str, shown: Shown) -> None:
         if shown.refused:

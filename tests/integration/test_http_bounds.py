@@ -61,6 +61,7 @@ async def test_another_made_up_token_for_each_request_is_one_stranger_who_is_slo
         assert await asked(served, known) == 200
         assert await taken_of(lambda: asked(served, f"lethe_made-up-{uuid4()}")) == [401]
         assert await asked(served, known) == 200, "who is known goes on, also from there"
+        assert await asked(served, None, path="/login") == 200, "and so does who shows nothing"
         assert await asked(served, "lethe_made-up", of="192.0.2.2") == 401, "and so does everybody elsewhere"
 
 
