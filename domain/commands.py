@@ -161,6 +161,12 @@ class Reaffirm(_OnMemory):
     """Say that a memory still holds: its freshness becomes now, its content stays."""
 
 
+class Prolong(_OnMemory):
+    """Let a memory that expires live until later."""
+
+    expires_at: Instant
+
+
 class Archive(_OnMemory):
     """Put a live memory away: no longer useful as a standing memory."""
 

@@ -195,6 +195,14 @@ class MemoryReaffirmed(Event):
     NAME = "memory.reaffirmed"
 
 
+class MemoryProlonged(Event):
+    """It expires later; nothing else of it changes."""
+
+    NAME = "memory.prolonged"
+
+    expires_at: datetime
+
+
 class MemoryArchived(Event):
     """No longer useful as a standing memory."""
 

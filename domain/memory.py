@@ -142,6 +142,8 @@ def _changes(state: Memory, event: e.Event, recorded_at: datetime) -> dict[str, 
             return {"scope": event.scope, "project": event.project, "tags": event.tags, "fresh_at": fresh_at}
         case e.MemoryReaffirmed():
             return {"fresh_at": max(state.fresh_at, recorded_at), "state_version": state.state_version}
+        case e.MemoryProlonged():
+            return {"expires_at": event.expires_at, "state_version": state.state_version}
         case e.MemoryArchived():
             return {"archived": True, "archiving": state.version + 1, "archiving_undone": None}
         case e.MemoryRestored() if "archived" in event.lifted:

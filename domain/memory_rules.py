@@ -202,6 +202,21 @@ def decide(state: Memory, command: c.EndingCommand) -> list[e.Event]:
             return [] if state.verified else [e.MemoryVerified()]
 
 
+def decide_prolong(state: Memory, command: c.Prolong, now: datetime) -> list[e.Event]:
+    """A later end of a live memory; nothing where it ends later anyway, or never."""
+    check_version(state, command.expected_version)
+    refuse_unless_live(state, "prolonged")
+    if state.expired(now):
+        raise Conflict(
+            "the memory is expired, so it cannot be prolonged; remember it anew",
+            memory_id=state.id,
+            current_version=state.state_version,
+        )
+    if state.expires_at is None or command.expires_at <= state.expires_at:
+        return []
+    return [e.MemoryProlonged(expires_at=command.expires_at)]
+
+
 def decide_archive(state: Memory, reason: str | None = None, proposal: UUID | None = None) -> list[e.Event]:
     """Archive a live memory of any type (behaviour.md 1.9); a second time changes nothing."""
     if state.archived:

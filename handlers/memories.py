@@ -225,6 +225,16 @@ class MemoryCommands:
 
         return await self._change(caller, command, retry, decide)
 
+    async def prolong(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
+        """Let a memory that expires live until later; it stays as it is, and as trusted as it was."""
+        caller.require("memory:write")
+        command = parse(c.Prolong, arguments)
+
+        async def decide(state: Memory) -> list[Event]:
+            return rules.decide_prolong(state, command, self._engine.clock())
+
+        return await self._change(caller, command, retry, decide)
+
     async def reaffirm(self, caller: Caller, arguments: Mapping[str, Any], retry: Retry = Retry()) -> Written:
         """Say that a memory still holds."""
         return await self._ending(caller, parse(c.Reaffirm, arguments), retry)
@@ -346,7 +356,7 @@ class MemoryCommands:
     async def _change(
         self,
         caller: Caller,
-        command: c.EndingCommand | c.Move | c.Suppress,
+        command: c.EndingCommand | c.Move | c.Prolong | c.Suppress,
         retry: Retry,
         decide: Callable[[Memory], Awaitable[list[Event]]],
     ) -> Written:

@@ -54,9 +54,6 @@ class Item:
     memory_id: UUID
     lifetime: timedelta | None = None
     expires_at: datetime | None = None
-    indexed: bool = True
-    topic: str = ""
-    content: str = ""
     score: float | None = None
 
 
@@ -181,23 +178,16 @@ class Items:
     async def refresh(self, caller: Caller, item: Item) -> int:
         """Prolong the life of an item that was read; gives the position, 0 where nothing was written.
 
-        It lives at least as long as it was put for, from now on.
+        It lives at least as long as it was put for, from now on, and is no other memory than before.
         """
         if item.lifetime is None or item.expires_at is None or "memory:write" not in caller.permissions:
             return 0
         now = self._engine.clock()
         if item.expires_at - now >= item.lifetime:
             return 0
-        metadata = _metadata(item.name, item.lifetime, created_at=item.created_at, updated_at=item.updated_at)
-        fields = {
-            "memory_id": item.memory_id,
-            "content": item.content,
-            "topic": item.topic,
-            "metadata": metadata,
-            "expires_at": now + item.lifetime * (1 + SPARE_LIFE),
-        }
+        later = {"memory_id": item.memory_id, "expires_at": now + item.lifetime * (1 + SPARE_LIFE)}
         try:
-            return (await self._commands.revise_apart(caller, fields)).position
+            return (await self._commands.prolong(caller, later)).position
         except (Conflict, QuotaExceeded, Unavailable):
             # Somebody wrote or deleted it meanwhile, and that counts; and no read fails for what it would prolong.
             return 0
@@ -223,10 +213,10 @@ class Items:
             fields["metadata"] = _metadata(put.name, put.lifetime)
             written = await self._commands.remember_apart(caller, fields)
             return None if written.deduplicated else written.position
-        since = _said(present.metadata, "created_at") or present.recorded_at
+        since = _created_at(present.metadata) or present.recorded_at
         fields |= {
             "memory_id": present.id,
-            "metadata": _metadata(put.name, put.lifetime, created_at=since),
+            "metadata": _metadata(put.name, put.lifetime, since),
             "expected_version": present.state_version,
         }
         return (await self._commands.revise_apart(caller, fields)).position
@@ -325,19 +315,12 @@ def _filed(namespace: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(normalize("NFC", label).strip() for label in namespace)
 
 
-def _metadata(
-    name: ItemName,
-    lifetime: timedelta | None,
-    *,
-    created_at: datetime | None = None,
-    updated_at: datetime | None = None,
-) -> dict[str, Any]:
+def _metadata(name: ItemName, lifetime: timedelta | None, created_at: datetime | None = None) -> dict[str, Any]:
     said: dict[str, Any] = {"namespace": list(name.namespace), "key": name.key}
     if lifetime is not None:
         said["ttl_minutes"] = lifetime.total_seconds() / 60
-    for field, at in (("created_at", created_at), ("updated_at", updated_at)):
-        if at is not None:
-            said[field] = at.isoformat()
+    if created_at is not None:
+        said["created_at"] = created_at.isoformat()
     return {ITEM: said}
 
 
@@ -347,21 +330,17 @@ def _item(metadata: Mapping[str, Any] | None, content: str, state: Memory | Memo
         return None
     assert metadata is not None
     minutes = cast("Mapping[str, Any]", metadata[ITEM]).get("ttl_minutes")
-    tags = state.tags or ()
     return Item(
         name=name,
         value=item_values.read(content),
-        created_at=_said(metadata, "created_at") or state.recorded_at,
-        updated_at=_said(metadata, "updated_at") or state.recorded_at,
+        created_at=_created_at(metadata) or state.recorded_at,
+        updated_at=state.recorded_at,
         memory_id=one,
         lifetime=None if minutes is None else timedelta(minutes=minutes),
         expires_at=state.expires_at,
-        indexed=UNINDEXED not in tags,
-        topic=state.topic or "",
-        content=content,
     )
 
 
-def _said(metadata: Mapping[str, Any] | None, field: str) -> datetime | None:
-    said = (metadata or {}).get(ITEM, {}).get(field)
+def _created_at(metadata: Mapping[str, Any] | None) -> datetime | None:
+    said = (metadata or {}).get(ITEM, {}).get("created_at")
     return None if said is None else datetime.fromisoformat(said)

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -18,6 +19,7 @@ from langgraph.store.postgres.aio import AsyncPostgresStore
 from lethelog import LethelogStore
 from lethelog.domain.errors import AccessDenied, Conflict, InvalidInput
 from lethelog.handlers.access.caller import Caller
+from lethelog.streams.payloads import Actor
 
 from ..conftest import fresh_database
 from .opened import OfTenant, Opened, opened_memory
@@ -475,6 +477,41 @@ class TestLifetimesHere(Lifetimes):
             LethelogStore(reader).put(("t",), "k", {"n": 2})
         opened.clock.forward(minutes=6)
         assert LethelogStore(memory).get(("t",), "k") is None
+
+    @pytest.mark.parametrize(("writer", "reader"), [("agent", "person"), ("person", "agent")])
+    def test_an_item_that_is_read_lives_longer_and_stays_the_memory_that_it_is(
+        self, memory: OfTenant, opened: Opened, writer: str, reader: str
+    ):
+        """No other text comes to be, so nobody trusts it more or less, and no extractor reads it again."""
+        tenant = memory.run(memory.asyncio.caller()).tenant
+        agent = OfTenant(opened.memory, Caller(tenant, Actor("agent", uuid4())))
+        doors = {"person": memory, "agent": agent}
+        LethelogStore(doors[writer]).put(("t",), "k", {"n": 1}, ttl=10)
+        [before] = doors[writer].list(scope="langgraph").memories
+        opened.clock.forward(minutes=6)
+        assert LethelogStore(doors[reader]).get(("t",), "k").value == {"n": 1}
+        opened.clock.forward(minutes=6)
+        assert LethelogStore(doors[reader]).search(("t",))[0].value == {"n": 1}
+        [after] = doors[reader].list(scope="langgraph").memories
+        assert before.expires_at is not None and after.expires_at is not None
+        assert after.expires_at > before.expires_at + timedelta(minutes=12)
+        assert after.trust == before.trust == ("agent" if writer == "agent" else "user")
+        for name in (
+            "id",
+            "version",
+            "content",
+            "topic",
+            "metadata",
+            "recorded_at",
+            "occurred_at",
+            "fresh_at",
+        ):
+            assert getattr(after, name) == getattr(before, name)
+        assert [one.event for one in memory.history(before.id).entries] == [
+            "memory.remembered",
+            "memory.prolonged",
+            "memory.prolonged",
+        ]
 
 
 class TestTheMemoriesBehindTheItems:

@@ -18,7 +18,7 @@ NAMES = (
     "erasure.acknowledged", "erasure.incomplete", "erasure.performed", "erasure.previewed", "erasure.requested",
     "erasure.verified",
     "extraction.recorded", "fact.asserted", "fact.effect_undone",
-    "memory.archived", "memory.edge_added", "memory.effect_undone", "memory.moved", "memory.pinned", "memory.quarantined", "memory.reaffirmed", "memory.refuted",
+    "memory.archived", "memory.edge_added", "memory.effect_undone", "memory.moved", "memory.pinned", "memory.prolonged", "memory.quarantined", "memory.reaffirmed", "memory.refuted",
     "memory.released", "memory.remembered", "memory.restored", "memory.superseded", "memory.suppressed",
     "memory.unpinned", "memory.verified",
     "pass.candidates_selected", "pass.completed", "pass.dispatched", "pass.failed", "pass.requested", "pass.started",

@@ -27,6 +27,7 @@ from lethelog.domain.memory_rules import (
     decide,
     decide_archive,
     decide_move,
+    decide_prolong,
     decide_remember,
     decide_revise,
     decide_supersede,
@@ -121,6 +122,8 @@ def asks(command: type[c.Input], **fields: Any) -> Callable[[Memory], list[e.Eve
             return decide_suppress(state, plan_id=parsed.plan_id, approver=ADA, reason=parsed.reason)
         if isinstance(parsed, c.Move):
             return decide_move(state, parsed, OTHER if parsed.project else None)
+        if isinstance(parsed, c.Prolong):
+            return decide_prolong(state, parsed, T0)
         if isinstance(parsed, c.Revise):
             successor, before = revised(state, parsed)
             return [*successor, *before]
@@ -138,6 +141,7 @@ def revised(
 
 ASKED: dict[str, tuple[type[c.Input], dict[str, Any]]] = {
     "archive": (c.Archive, {}),
+    "prolong": (c.Prolong, {"expires_at": (T0 + timedelta(hours=2)).isoformat()}),
     "restore": (c.Restore, {}),
     "refute": (c.Refute, {}),
     "reaffirm": (c.Reaffirm, {}),
@@ -342,6 +346,20 @@ def test_moving_touches_filing_freshness_and_state_version_and_nothing_else():
     )
 
 
+def test_a_memory_that_expires_is_prolonged_and_never_cut_short():
+    until = T0 + timedelta(hours=2)
+    prolong = asks(c.Prolong, expires_at=until.isoformat())
+    ends = Sentence((remembered(expires_at=T0 + timedelta(hours=1)),))
+    ends.when(prolong).then(e.MemoryProlonged(expires_at=until))
+    before, after = ends.state, Sentence((*ends.events, e.MemoryProlonged(expires_at=until))).state
+    assert after == before._replace(version=2, expires_at=until, changed_at=after.changed_at)
+    Sentence((remembered(expires_at=until),)).when(prolong).then_nothing()
+    Sentence((remembered(expires_at=until + timedelta(hours=1)),)).when(prolong).then_nothing()
+    given_events().when(prolong).then_nothing()
+    Sentence((remembered(expires_at=T0),)).when(prolong).then_refused("expired", "remember it anew")
+    Sentence((remembered(expires_at=until), ARCHIVED)).when(prolong).then_refused("archived", "prolonged")
+
+
 def test_reaffirming_moves_freshness_and_nothing_else():
     before = given_events().state
     [event] = REAFFIRM(before)
@@ -500,6 +518,7 @@ MEMORY_EVENTS: tuple[e.Event, ...] = (
     e.MemoryUnpinned(),
     e.MemoryVerified(),
     e.MemoryReaffirmed(),
+    e.MemoryProlonged(expires_at=T0 + timedelta(hours=1)),
     e.MemoryMoved(scope="work", scope_before="personal"),
 )
 BEGINNINGS = st.sampled_from(
@@ -568,7 +587,7 @@ def test_only_content_filing_ending_pin_and_verification_move_the_state_version(
     after = evolve(before, event, stream=ONE, version=before.version + 1, recorded_at=T0)
     assert after.version == before.version + 1
     moved = after.state_version - before.state_version
-    assert moved == (0 if isinstance(event, e.MemoryReaffirmed) else 1)
+    assert moved == (0 if isinstance(event, e.MemoryReaffirmed | e.MemoryProlonged) else 1)
 
 
 @REPEATABLE
@@ -582,7 +601,9 @@ def test_freshness_moves_only_by_a_move_or_a_reaffirmation(sentence: Sentence, e
 
 @REPEATABLE
 @given(ANY_HISTORY, st.sampled_from(MEMORY_EVENTS))
-def test_no_event_of_a_memory_changes_its_text_its_owners_or_its_dates(sentence: Sentence, event: e.Event):
+def test_no_event_of_a_memory_changes_its_text_its_owners_or_its_dates_but_that_it_expires_later(
+    sentence: Sentence, event: e.Event
+):
     before = sentence.state
     after = evolve(before, event, stream=ONE, version=before.version + 1, recorded_at=T0)
     for name in ("id", "topic", "content", "metadata", "owners", "memory_type", "occurred_at", "recorded_at"):
@@ -590,7 +611,6 @@ def test_no_event_of_a_memory_changes_its_text_its_owners_or_its_dates(sentence:
     for name in (
         "valid_from",
         "valid_to",
-        "expires_at",
         "derived_from",
         "predecessor",
         "earlier",
@@ -598,6 +618,8 @@ def test_no_event_of_a_memory_changes_its_text_its_owners_or_its_dates(sentence:
         "core",
     ):
         assert getattr(after, name) == getattr(before, name)
+    prolonged = isinstance(event, e.MemoryProlonged)
+    assert after.expires_at == (event.expires_at if prolonged else before.expires_at)
 
 
 @REPEATABLE
