@@ -27,6 +27,10 @@ class Apart(NamedTuple):
     """Whether that alone makes two of them the same, and not the text."""
 
 
+_ANY = Apart(json.dumps(["any"]), named=False)
+"""Within this a text is refuted of any memory that stands apart."""
+
+
 class ItemName(NamedTuple):
     """Where an item of a store is found."""
 
@@ -62,6 +66,32 @@ def standing_apart(metadata: Mapping[str, Any] | None, *owners: UUID | None) -> 
     if _object(metadata, KEPT) is None:
         return None
     return Apart(json.dumps([KEPT, *(None if one is None else str(one) for one in owners)]), named=False)
+
+
+def refuted_within(apart: Apart | None) -> tuple[Apart | None, ...]:
+    """Within what the refutation of a memory is a bar to its text (settlement 4, F09).
+
+    Of one that stands apart: for those of its name or owners, and for those that are compared with all.
+    """
+    return (None,) if apart is None else (apart, _ANY)
+
+
+def barred_within(apart: Apart | None) -> tuple[Apart | None, ...]:
+    """Within what a refutation of its text is a bar to a memory.
+
+    What was refuted among all bars every memory; what was refuted of one that stands apart bars none that stands
+    apart from it, and one that is compared with all, since that says it of those, too.
+    """
+    return (None, _ANY) if apart is None else (apart, None)
+
+
+def blocked_within(apart: Apart | None) -> tuple[Apart | None, ...]:
+    """Within what the text of an erased memory is kept out, where its re-entry is blocked.
+
+    Whoever is forgotten comes back under another id, so the text of a person is kept out of all; the value of an
+    item, which is often one of a few, under its name and where it would be compared with all.
+    """
+    return refuted_within(apart) if apart is not None and apart.named else (None,)
 
 
 def carried(before: Mapping[str, Any] | None, given: Mapping[str, Any]) -> dict[str, Any] | None:

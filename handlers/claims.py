@@ -2,19 +2,22 @@
 
 ``content``: the memory that holds a text in a scope now; a second remember finds it.
 ``ended``: the last memory of that text that ended; remembering it again links to it.
-``refuted``: a memory of that text that was refuted, in any scope; the text comes back quarantined.
+``refuted``: a memory of that text that was refuted, in any scope; the text comes back quarantined, through
+whichever door it comes (`domain.apart.barred_within`).
 Digests are keyed per tenant, so that the rows say nothing without the tenant's key.
 """
 
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Literal
 from uuid import UUID
 
-from ..domain.apart import Apart, standing_apart
+from ..domain.apart import Apart, barred_within, refuted_within, standing_apart
 from ..domain.errors import Conflict
 from ..domain.fields import normalised
-from ..domain.memory import Memory
+from ..domain.memory import Memory, evolve
 from ..streams import sealing
+from ..streams.folding import fold_stream
 from ..streams.log import Claim, Log
 from ..streams.vault import Vault
 
@@ -27,7 +30,13 @@ class TextHolders:
 
     content: UUID | None
     ended: UUID | None
-    refuted: UUID | None
+    refutations: tuple[tuple[bytes, UUID | None], ...]
+    """Of each digest by which a refutation of the text is a bar, who holds it."""
+
+    @property
+    def refuted(self) -> UUID | None:
+        """A refuted memory of this text that is a bar to it."""
+        return next((holder for _, holder in self.refutations if holder is not None), None)
 
 
 class TextClaims:
@@ -54,13 +63,19 @@ class TextClaims:
         among = () if apart is None else (apart.among.encode(),)
         return sealing.keyed_digest(self._key, kind.encode(), where, said, *among)
 
+    def refutations(self, content: str, within: Iterable[Apart | None]) -> list[bytes]:
+        """The digests by which a text is refuted within each."""
+        return [self.digest("refuted", "", content, one) for one in within]
+
     async def holders(self, scope: str, content: str, apart: Apart | None = None) -> TextHolders:
         """Who holds the text now."""
-        kinds: tuple[TextClaim, ...] = ("content", "ended", "refuted")
-        found = await self._log.holders(
-            self._tenant, [(kind, self.digest(kind, scope, content, apart)) for kind in kinds]
+        kinds: tuple[TextClaim, ...] = ("content", "ended")
+        bars = self.refutations(content, barred_within(apart))
+        wanted = [(kind, self.digest(kind, scope, content, apart)) for kind in kinds]
+        held, ended, *refuted = await self._log.holders(
+            self._tenant, [*wanted, *(("refuted", digest) for digest in bars)]
         )
-        return TextHolders(*found)
+        return TextHolders(held, ended, tuple(zip(bars, refuted, strict=True)))
 
     def of_new(
         self, memory_id: UUID, scope: str, content: str, present: TextHolders, apart: Apart | None = None
@@ -68,7 +83,7 @@ class TextClaims:
         """Claims of a memory that comes to be with this text; refuses if anybody was quicker."""
         return [
             Claim("content", self.digest("content", scope, content, apart), present.content, memory_id),
-            Claim("refuted", self.digest("refuted", scope, content, apart), present.refuted, present.refuted),
+            *(Claim("refuted", digest, holder, holder) for digest, holder in present.refutations),
         ]
 
     async def of_change(self, before: Memory, after: Memory, *, handed_to: UUID | None = None) -> list[Claim]:
@@ -102,14 +117,31 @@ class TextClaims:
                 moved = self.digest("ended", after.scope, content, apart)
                 claims.append(Claim("ended", digest, before.id, None))
                 claims.append(Claim("ended", moved, there, before.id))
-        if before.quarantined and not after.quarantined and present.refuted is not None:
-            # A person said that it is true after all; that holds for the text, not for one memory of it only.
-            digest = self.digest("refuted", before.scope, content, apart)
-            claims.append(Claim("refuted", digest, present.refuted, None))
+        if before.quarantined and not after.quarantined:
+            claims += await self._lifted(
+                content, apart, {one for _, one in present.refutations if one is not None}
+            )
         if after.refuted and not before.refuted:
-            digest = self.digest("refuted", before.scope, content, apart)
-            claims.append(Claim("refuted", digest, present.refuted, before.id))
+            refuted = await self._held(self.refutations(content, refuted_within(apart)))
+            claims += [Claim("refuted", digest, holder, before.id) for digest, holder in refuted.items()]
         return claims
+
+    async def _lifted(self, content: str, apart: Apart | None, refuted: Set[UUID]) -> list[Claim]:
+        """A person said that it is true after all; that holds for the text, not for one memory of it only: what
+        was a bar is one no more, to whomever it was one."""
+        if not refuted:
+            return []
+        streams = await self._log.read_streams(self._tenant, list(refuted))
+        states = [fold_stream(recorded, evolve) for recorded in streams.values()]
+        # Of an erased one nobody can tell any more what it was compared within.
+        theirs = {apart_of(state) for state in states if state is not None}
+        within = {each for one in (apart, *theirs) for each in (*barred_within(one), *refuted_within(one))}
+        held = await self._held(self.refutations(content, within))
+        return [Claim("refuted", digest, one, None) for digest, one in held.items() if one in refuted]
+
+    async def _held(self, refutations: list[bytes]) -> dict[bytes, UUID | None]:
+        wanted = [("refuted", digest) for digest in refutations]
+        return dict(zip(refutations, await self._log.holders(self._tenant, wanted), strict=True))
 
     async def _take(self, text: tuple[str, str, Apart | None], memory_id: UUID) -> Claim:
         holder = (await self.holders(*text)).content

@@ -8,9 +8,9 @@ tenant already has is taken over.
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import get_args
 from uuid import UUID
 
+from ...domain.apart import Apart, barred_within, refuted_within
 from ...domain.memory import Memory, evolve
 from ...streams.folding import fold_states
 from ...streams.log import Claim, Log
@@ -37,11 +37,16 @@ class TextSlots:
         """Ask once who holds the texts of these memories now, in every scope that they were in."""
         slots = list(
             {
-                self._slot(kind, state)
+                slot
                 for states in memories
                 for state in states
                 if state.content is not None
-                for kind in get_args(TextClaim)
+                for slot in (
+                    self._slot("content", state),
+                    self._slot("ended", state),
+                    *self._refutations(state, barred_within(apart_of(state))),
+                    *self._refutations(state, refuted_within(apart_of(state))),
+                )
             }
         )
         if slots:
@@ -56,15 +61,16 @@ class TextSlots:
         if after.content is None:
             return None
         if holds(after) and not await self._take_content(after):
-            return self._held[self._slot("content", after)]
+            return await self._holder(self._slot("content", after))
         self._states[after.id] = states
         self._origins[after.id] = self._archive
         if before is not None and holds(before):
             await self._let_go(before, after)
         if not holds(after):
-            await self._take_latest("ended", after, _ended_at(states))
+            await self._take_latest(self._slot("ended", after), after.id, _ended_at(states))
         if after.refuted:
-            await self._take_latest("refuted", after, _turned_at(states, "refuted"))
+            for slot in self._refutations(after, refuted_within(apart_of(after))):
+                await self._take_latest(slot, after.id, _turned_at(states, "refuted"))
         await self._release(states)
         return None
 
@@ -72,11 +78,13 @@ class TextSlots:
         """A memory of this text that the tenant itself refuted or erased: this one comes in quarantined."""
         if memory.content is None or not holds(memory) or memory.quarantined:
             return None
-        holder = self._holder(self._slot("refuted", memory))
-        if holder is None:
-            return None
-        own = await self._origin(holder) != self._archive
-        return holder if own or await self._blocks(holder) else None
+        for slot in self._refutations(memory, barred_within(apart_of(memory))):
+            holder = await self._holder(slot)
+            if holder is None:
+                continue
+            if await self._origin(holder) != self._archive or await self._blocks(holder):
+                return holder
+        return None
 
     def claims(self) -> list[Claim]:
         """What the unit demands and changes."""
@@ -86,7 +94,7 @@ class TextSlots:
 
     async def _take_content(self, after: Memory) -> bool:
         slot = self._slot("content", after)
-        holder = self._holder(slot)
+        holder = await self._holder(slot)
         if holder in (None, after.id):
             self._held[slot] = after.id
             return True
@@ -102,20 +110,20 @@ class TextSlots:
     async def _let_go(self, before: Memory, after: Memory) -> None:
         slot = self._slot("content", before)
         kept = holds(after) and self._slot("content", after) == slot
-        if not kept and self._holder(slot) == before.id:
+        if not kept and await self._holder(slot) == before.id:
             self._held[slot] = None
 
-    async def _take_latest(self, kind: TextClaim, memory: Memory, at: datetime) -> None:
-        slot = self._slot(kind, memory)
-        holder = self._holder(slot)
-        if holder is not None and holder != memory.id:
+    async def _take_latest(self, slot: _Slot, memory_id: UUID, at: datetime) -> None:
+        kind, _ = slot
+        holder = await self._holder(slot)
+        if holder is not None and holder != memory_id:
             if kind == "refuted" and await self._blocks(holder):
                 return
             states = await self._load(holder)
             theirs = _ended_at(states) if kind == "ended" else _turned_at(states, "refuted")
             if theirs > at:
                 return
-        self._held[slot] = memory.id
+        self._held[slot] = memory_id
 
     async def _release(self, states: Sequence[Memory]) -> None:
         """A person said of this text that it is true after all: that ends an earlier refutation of it."""
@@ -127,17 +135,18 @@ class TextSlots:
         ]
         if not released:
             return
-        slot = self._slot("refuted", memory)
-        holder = self._holder(slot)
-        if (
-            holder is None
-            or holder == memory.id
-            or await self._origin(holder) is None
-            or await self._blocks(holder)
-        ):
-            return
-        if _turned_at(await self._load(holder), "refuted") <= released[-1]:
-            self._held[slot] = None
+        for slot in self._refutations(memory, barred_within(apart_of(memory))):
+            holder = await self._holder(slot)
+            if holder in (None, memory.id) or await self._origin(holder) is None or await self._blocks(holder):
+                continue
+            refuted = await self._load(holder)
+            if _turned_at(refuted, "refuted") <= released[-1]:
+                await self._lift(refuted[-1])
+
+    async def _lift(self, refuted: Memory) -> None:
+        for slot in self._refutations(refuted, refuted_within(apart_of(refuted))):
+            if await self._holder(slot) == refuted.id:
+                self._held[slot] = None
 
     async def _origin(self, memory_id: UUID) -> UUID | None:
         """The archive that a memory came in with; None for one of this tenant's own."""
@@ -158,8 +167,15 @@ class TextSlots:
                 self._origins[memory_id] = origin.archive
         return self._states[memory_id]
 
-    def _holder(self, slot: _Slot) -> UUID | None:
-        return self._held.setdefault(slot, self._found[slot])
+    async def _holder(self, slot: _Slot) -> UUID | None:
+        if slot not in self._held:
+            if slot not in self._found:
+                [self._found[slot]] = await self._log.holders(self._tenant, [slot])
+            self._held[slot] = self._found[slot]
+        return self._held[slot]
+
+    def _refutations(self, memory: Memory, within: Iterable[Apart | None]) -> list[_Slot]:
+        return [("refuted", digest) for digest in self._texts.refutations(memory.content or "", within)]
 
     def _slot(self, kind: TextClaim, memory: Memory) -> _Slot:
         return kind, self._texts.digest(kind, memory.scope, memory.content or "", apart_of(memory))

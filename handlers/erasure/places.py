@@ -83,7 +83,7 @@ PLACES: tuple[Place, ...] = (
     Place(
         "claims",
         "lethelog.claims: keyed digests of texts that are or were held",
-        "deleted; with re-entry blocked, one digest per text stays instead",
+        "deleted; with re-entry blocked, keyed digests of each text stay instead",
         "no row of these memories is there but a block",
         "with re-entry blocked: a keyed digest, which says nothing without the tenant's key",
     ),

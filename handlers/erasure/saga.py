@@ -20,7 +20,7 @@ import psycopg
 
 from ...domain import erasure as rules
 from ...domain import events as e
-from ...domain.apart import standing_apart
+from ...domain.apart import blocked_within, standing_apart
 from ...domain.erasure import Erasure
 from ...domain.errors import Conflict, Misconfigured, NotFound, Unavailable
 from ...domain.proposal import decide_withdraw
@@ -390,7 +390,8 @@ class Saga:
                 first = events[0].event
                 if isinstance(first, e.MemoryRemembered) and first.content is not None:
                     apart = standing_apart(first.metadata, first.user, first.agent, first.run)
-                    found[texts.digest("refuted", "", first.content, apart)] = memory
+                    blocked = texts.refutations(first.content, blocked_within(apart))
+                    found |= dict.fromkeys(blocked, memory)
         return found
 
     async def _claims_again(self, entry: Entry) -> list[Claim]:

@@ -90,7 +90,7 @@ class Items:
     async def put(self, caller: Caller, put: Put) -> int:
         """Write an item, or the successor of the one that is there; gives the position.
 
-        Raises `InvalidInput`, and `Conflict` where this value was refuted under this name.
+        Raises `InvalidInput`, and `Conflict` where this value was refuted, under this name or on its own.
         """
         caller.require("memory:write")
         content = item_values.written(put.value)
@@ -222,12 +222,13 @@ class Items:
         return (await self._commands.revise_apart(caller, fields)).position
 
     async def _present(self, tenant: UUID, name: ItemName, content: str | None = None) -> Memory | None:
-        """The memory that holds a name now, whatever its state. Refuses a text refuted under that name."""
+        """The memory that holds a name now, whatever its state. Refuses a text that was refuted."""
         texts = await TextClaims.of(self._engine.log, self._engine.vault, tenant)
         holders = await texts.holders(SCOPE, content or "", name.apart)
         if content is not None and holders.refuted is not None:
             raise Conflict(
-                "this value was refuted under this name as never true; put another one, or have a person decide",
+                "this value was refuted as never true, or erased for good; put another one, or remember this text "
+                "on its own and have a person release it",
                 refuted_memory=holders.refuted,
             )
         if holders.content is None:
