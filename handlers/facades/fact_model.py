@@ -4,6 +4,7 @@ A reply is read strictly: it is the one JSON object that was asked for, or nothi
 stands in the user's message alone, as JSON, so that it is data there and no instruction (F36).
 """
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ from typing import Annotated, Any, cast
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
 
 from ...domain.errors import LethelogError, Misconfigured
+from ...domain.extraction import EXTRACTOR
 from ...domain.judging import JudgeRejected, JudgeUnavailable
 from ..judges.strict_json import NotStrictJson, strict_json_object
+from ..judges.systemone import cost_of, token_count
 from ..judges.systemone_settings import SystemOneSettings
 from ..judges.transport import Transport
 
@@ -33,6 +36,26 @@ class ExtractionFailed(LethelogError):
     """The model did not answer, or not as it was asked to. Nothing was written."""
 
     code = "extraction_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class FactReply:
+    """What came back, billed whatever it says."""
+
+    facts: tuple[str, ...] | None
+    """None where it is not the JSON object that was asked for."""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+    def taken(self) -> tuple[str, ...]:
+        """The facts. Raises `ExtractionFailed`."""
+        if self.facts is None:
+            raise ExtractionFailed(
+                "the model for infer=True did not answer with the JSON object it was asked for; nothing was "
+                "written. Try again, choose another model, or add with infer=False"
+            )
+        return self.facts
 
 
 class _Answer(BaseModel):
@@ -72,12 +95,15 @@ class FactModel:
             problem = refused.message.partition(": ")[2]
             raise Misconfigured(f"the model for infer=True: {problem}") from None
         self._host = endpoint.host
+        self.identity = f"{EXTRACTOR}{endpoint.host}:{settings.model}:{_digest(endpoint.url)}"
+        """By which records name it, as they do an extractor (`handlers.extracting`)."""
         self._transport = Transport(endpoint)
 
-    async def facts(
+    def encoded(
         self, messages: Sequence[Mapping[str, Any]], known: Sequence[str], instructions: str | None
-    ) -> list[str]:
-        """What is worth remembering of a conversation. Raises `ExtractionFailed`."""
+    ) -> bytes:
+        """The request for what is worth remembering of a conversation. Raises `ExtractionFailed` for what is no
+        text."""
         said = [{name: one[name] for name in ("role", "name", "content") if one.get(name)} for one in messages]
         body = {
             "model": self.name,
@@ -101,6 +127,10 @@ class FactModel:
         if sent is None:
             # Outside the handler: the error it would come with holds the whole text.
             raise ExtractionFailed("the conversation holds half of a surrogate pair; nothing was written")
+        return sent
+
+    async def ask(self, sent: bytes) -> FactReply:
+        """Send a request. Raises `ExtractionFailed` where nothing came back."""
         try:
             reply = await self._transport.post(sent)
         except (JudgeUnavailable, JudgeRejected) as failed:
@@ -118,16 +148,32 @@ class FactModel:
         await self._transport.close()
 
 
-def _read(body: bytes) -> list[str]:
+def _read(body: bytes) -> FactReply:
     try:
-        choices = strict_json_object(body).get("choices")
+        reply = strict_json_object(body)
+    except NotStrictJson:
+        return FactReply(None)
+    usage: Any = reply.get("usage")
+    counts = cast("dict[str, Any]", usage) if isinstance(usage, dict) else {}
+    return FactReply(
+        _answered(reply),
+        input_tokens=token_count(counts.get("prompt_tokens")),
+        output_tokens=token_count(counts.get("completion_tokens")),
+        cost_usd=cost_of(counts.get("cost")),
+    )
+
+
+def _answered(reply: Mapping[str, Any]) -> tuple[str, ...] | None:
+    try:
+        choices = reply.get("choices")
         first = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
         content: Any = cast("dict[str, Any]", first)["message"]["content"]
         if cast("dict[str, Any]", first).get("finish_reason") == "length":
-            raise NotStrictJson("cut off")
-        return list(_Answer.model_validate(strict_json_object(str(content).encode())).facts)
+            return None
+        return tuple(_Answer.model_validate(strict_json_object(str(content).encode())).facts)
     except (NotStrictJson, ValidationError, KeyError, TypeError, UnicodeEncodeError):
-        raise ExtractionFailed(
-            "the model for infer=True did not answer with the JSON object it was asked for; nothing was written. "
-            "Try again, choose another model, or add with infer=False"
-        ) from None
+        return None
+
+
+def _digest(url: str) -> str:
+    return hashlib.sha256(f"{_INSTRUCTIONS}\n{url}".encode()).hexdigest()[:8]

@@ -17,6 +17,7 @@ from ..memory import AsyncMemory
 from ..operating.views import Written
 from . import mem0_arguments as given
 from .behind import memory_behind
+from .fact_asking import FactAsking
 from .fact_model import FactModel
 from .mem0_reading import Mem0Reading, unexpired
 from .mem0_writing import Mem0Writing, deleted, result
@@ -24,8 +25,6 @@ from .mem0_writing import Mem0Writing, deleted, result
 InferPolicy = Literal["remember", "stage"]
 """What ``infer=True`` does: remember what a model finds, or each message as it is, in which the tenant's extractor
 finds facts that it puts before a reviewer."""
-KNOWN_SHOWN = 10
-"""How many near memories the model sees, so that it does not tell them again."""
 
 
 class Mem0Door:
@@ -54,6 +53,7 @@ class Mem0Door:
                 self._memory = memory_behind(await self._open())
                 self._reading = Mem0Reading(self._memory.engine)
                 self._writing = Mem0Writing(self._memory.engine, self._reading)
+                self._asking = FactAsking(self._memory.engine, self._reading)
             return self._memory
 
     async def add(
@@ -86,8 +86,8 @@ class Mem0Door:
         model = self._needed_model()
         caller = await memory.caller()
         caller.require("memory:write")
-        known = await self._known(memory, caller, taken, owners)
-        facts = await model.facts(taken, known, "\n\n".join(filter(None, (self._instructions, prompt))) or None)
+        wanted = "\n\n".join(filter(None, (self._instructions, prompt))) or None
+        facts = await self._asking.facts(caller, model, taken, owners, wanted, memory.position)
         trust = min(caller.trust, "agent", key=TRUST_ORDER.index)
         found: list[dict[str, Any]] = []
         for fact in facts:
@@ -248,20 +248,6 @@ class Mem0Door:
             return said
         line = await self._reading.get(caller, written.memory.id, _times(memory, None, None))
         return said if line is None else {**said, "id": line["id"]}
-
-    async def _known(
-        self, memory: AsyncMemory, caller: Caller, messages: list[Mapping[str, Any]], owners: Mapping[str, str]
-    ) -> list[str]:
-        """Near memories, as far as the caller may read them."""
-        if "memory:read" not in caller.permissions:
-            return []
-        query = " ".join(str(one["content"]) for one in messages)[-1_000:].replace("\x00", " ").strip()
-        if not query:
-            return []
-        near = await self._reading.search(
-            caller, query, owners, KNOWN_SHOWN, 0.0, "active", _times(memory, None, None)
-        )
-        return [one["memory"] for one, _ in near]
 
     async def _delete_all(self, owners: Mapping[str, str] | None) -> dict[str, Any]:
         memory = await self.memory()

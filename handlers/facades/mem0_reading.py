@@ -24,7 +24,6 @@ from ..as_of import Timed, look_from
 from ..engine import Engine
 from ..operating.views import HistoryEntry
 from ..reading import Reading
-from ..tenancy.scopes import applied_scope
 from . import mem0_arguments as given
 from . import mem0_filters
 from .finding import check_query, each_row, ranked
@@ -159,8 +158,7 @@ class Mem0Reading:
         if wanted is None:
             matching: MemoryFilter | None = MemoryFilter(caller.tenant, as_of, status="live")
         else:
-            # Wherever it is filed: what is not found here would stay, and be said to be gone.
-            matching = await self._matching(caller.tenant, wanted, "live", as_of, everywhere=True)
+            matching = await self._matching(caller.tenant, wanted, "live", as_of)
         rows = [] if matching is None else await self._kept(matching, {})
         return rows if wanted is not None else [row for row in rows if _came_through(row)]
 
@@ -173,10 +171,12 @@ class Mem0Reading:
         wanted: Mapping[str, Any],
         status: StatusFilter,
         as_of: AsOf,
-        *,
-        everywhere: bool = False,
     ) -> MemoryFilter | None:
-        """Conditions of SQL; None where a name was never used and nothing can match."""
+        """Conditions of SQL; None where a name was never used and nothing can match.
+
+        In every scope: nobody can name one here, so what the tenant's retrieval policy leaves out could not be
+        asked for, nor be seen to stay when all is deleted.
+        """
         references: dict[str, UUID] = {}
         for name, kind in (("user_id", "user"), ("agent_id", "agent"), ("run_id", "run")):
             said = wanted.get(name)
@@ -186,8 +186,7 @@ class Mem0Reading:
             if known is None:
                 return None
             references[_COLUMNS[name]] = known
-        scope = None if everywhere else await applied_scope(self._engine, tenant, None)
-        return MemoryFilter(tenant, as_of, status=status, scope=scope, references=references)
+        return MemoryFilter(tenant, as_of, status=status, references=references)
 
     async def _kept(self, matching: MemoryFilter, wanted: Mapping[str, Any]) -> list[MemoryRow]:
         """Rows that the whole filter keeps, newest first."""

@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 from ...domain import tenant as rules
 from ...domain.errors import BudgetExceeded, Conflict, NotFound
-from ...domain.events import Event
+from ...domain.events import Event, TenantBudgetSettled
 from ...domain.fields import parse
 from ...domain.policy import JUDGE_OPERATION, ForgettingPolicy
 from ...domain.tenant import BudgetDay, Tenant
@@ -128,6 +128,23 @@ class Tenants:
                 events=[NewEvent(budget.id, budget.version + 1, events[0])],
                 envelope=envelope,
                 command=CommandKey(uuid5(call_id, "reserve").bytes, call_id.bytes),
+            )
+            if isinstance(await self._log.append(unit), Appended):
+                return
+        raise Conflict("the budget keeps changing; try again")
+
+    async def settle_call(self, tenant: UUID, day: date, settled: TenantBudgetSettled, envelope: Envelope) -> None:
+        """Put on record what a reserved call really used; once, however often it is told."""
+        for _ in range(ATTEMPTS):
+            budget = await self.budget(tenant, day)
+            if settled.call_id in budget.settled:
+                return
+            unit = Unit(
+                tenant=tenant,
+                subject=budget.id,
+                events=[NewEvent(budget.id, budget.version + 1, settled)],
+                envelope=envelope,
+                command=CommandKey(uuid5(settled.call_id, "settle").bytes, settled.call_id.bytes),
             )
             if isinstance(await self._log.append(unit), Appended):
                 return
