@@ -17,7 +17,7 @@ from ...projections.filters import MemoryFilter, StatusFilter
 from ...projections.generations import tenant_read_models
 from ...projections.lineages import Beginning, read_beginnings, read_lineage
 from ...projections.live_memory import LiveMemory
-from ...projections.rows import MemoryRow
+from ...projections.rows import MemoryRow, list_rows
 from ...projections.search import Hit
 from ..access.caller import Caller
 from ..as_of import Timed, look_from
@@ -60,11 +60,10 @@ class Mem0Reading:
         mem0_filters.check(wanted)
         as_of = await self._look(caller, times)
         matching = await self._matching(caller.tenant, wanted, status, as_of)
-        rows = [] if matching is None else await self._kept(matching, wanted)
-        shown = rows[:limit]
-        beginnings = await self._beginnings(caller.tenant, shown)
-        results = [await self._shown(caller.tenant, row, beginnings[row.memory_id]) for row in shown]
-        return {"results": results, "total": len(rows)}
+        rows, total = ([], 0) if matching is None else await self._newest(matching, wanted, limit)
+        beginnings = await self._beginnings(caller.tenant, rows)
+        results = [await self._shown(caller.tenant, row, beginnings[row.memory_id]) for row in rows]
+        return {"results": results, "total": total}
 
     async def search(
         self,
@@ -86,7 +85,7 @@ class Mem0Reading:
         if matching is None:
             return []
         only: Sequence[UUID] | None = None
-        if set(wanted) - set(given.OWNERS):
+        if _beside_owners(wanted):
             only = [row.memory_id for row in await self._kept(matching, wanted)]
         hits = [
             hit
@@ -188,9 +187,19 @@ class Mem0Reading:
             references[_COLUMNS[name]] = known
         return MemoryFilter(tenant, as_of, status=status, references=references)
 
+    async def _newest(
+        self, matching: MemoryFilter, wanted: Mapping[str, Any], limit: int
+    ) -> tuple[list[MemoryRow], int]:
+        """The first of what a filter keeps, and how many it keeps in all; read whole only where SQL cannot ask."""
+        if _beside_owners(wanted):
+            kept = await self._kept(matching, wanted)
+            return kept[:limit], len(kept)
+        async with tenant_read_models(self._engine.doors, matching.tenant) as connection:
+            return await list_rows(connection, matching, limit, None)
+
     async def _kept(self, matching: MemoryFilter, wanted: Mapping[str, Any]) -> list[MemoryRow]:
         """Rows that the whole filter keeps, newest first."""
-        rest = {name: one for name, one in wanted.items() if name not in given.OWNERS}
+        rest = _beside_owners(wanted)
         found: list[MemoryRow] = []
         async with aclosing(each_row(self._engine, matching)) as rows:
             async for row in rows:
@@ -259,6 +268,10 @@ def unexpired(show_expired: bool) -> StatusFilter:
 def _is_live(row: MemoryRow) -> bool:
     ended = row.archived or row.suppressed or row.refuted or row.quarantined
     return not ended and row.successor is None
+
+
+def _beside_owners(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: one for name, one in wanted.items() if name not in given.OWNERS}
 
 
 def _came_through(row: MemoryRow) -> bool:
