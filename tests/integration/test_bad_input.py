@@ -180,6 +180,7 @@ async def doors(world) -> list[Door]:
         (commands.revise_apart, c.ReviseImported, {**about, "content": "c2"}),
         (commands.move, c.Move, {**about, "scope": "work"}),
         (commands.reaffirm, c.Reaffirm, about),
+        (commands.prolong, c.Prolong, {**about, "expires_at": "2100-01-01T00:00:00Z"}),
         (commands.archive, c.Archive, about),
         (commands.restore, c.Restore, about),
         (commands.refute, c.Refute, about),
