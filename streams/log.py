@@ -274,6 +274,15 @@ class Log:
             found.setdefault(event.stream, []).append(event)
         return found
 
+    async def read_beginnings(self, tenant: UUID, streams: Iterable[UUID]) -> dict[UUID, RecordedEvent]:
+        """First event of each stream, however long it is; streams without events are absent."""
+        rows = await self._doors.rows(
+            tenant,
+            f"select {EVENT_COLUMNS} from lethelog.events where tenant = %s and stream = any(%s) and version = 1",
+            (tenant, list(streams)),
+        )
+        return {event.stream: event for event in await self.decode(rows)}
+
     async def read_page(
         self,
         after: int,

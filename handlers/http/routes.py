@@ -68,7 +68,7 @@ from ..reviewing.queue import ProposalsQuery, ShowQuery
 from ..sessions.sessions import OpenSession, SessionQuery, SessionsQuery
 from ..sessions.views import SessionPage, SessionView
 from ..tenancy.scopes import CreateScope, ScopesQuery, SetRetrieval
-from ..undoing.undoing import PreviewUndo, RequestUndo, ResumeUndo, UndoQuery
+from ..undoing.undoing import PreviewUndo, RequestUndo, ResumeUndo, ShowUndo
 from ..undoing.views import UndoPreview, UndoView
 from ..webhooks.views import DeliveryPage, DeliveryView, RegisteredWebhook, Replay, WebhookList, WebhookView
 from ..webhooks.webhooks import (
@@ -184,7 +184,7 @@ ROUTES: tuple[Route, ...] = (
     Route("explain", "GET", "/explain/{about}", ChainQuery, Chain),
     Route("preview_undo", "POST", "/undos/preview", PreviewUndo, UndoPreview),
     Route("undo", "POST", "/undos", RequestUndo, UndoView, keyed=True),
-    Route("show_undo", "GET", "/undos/{undo_id}", UndoQuery, UndoView),
+    Route("show_undo", "GET", "/undos/{undo_id}", ShowUndo, UndoView),
     Route("resume_undo", "POST", "/undos/{undo_id}/resume", ResumeUndo, UndoView),
     Route("run_pass", "POST", "/passes", i.StartPass, PassView, keyed=True),
     Route("show_pass", "GET", "/passes/{pass_id}", PassQuery, PassView),

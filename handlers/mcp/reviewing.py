@@ -56,4 +56,5 @@ def _line(one: "ProposalView") -> str:
     related = "" if one.related_id is None else f" with {one.related_id}"
     sure = "" if one.probability is None else f", {one.probability:.2f}"
     stale = ", stale" if one.stale and one.status == "proposed" else ""
-    return f"{one.id} [{one.kind}, {one.status}{stale}] {one.action} {one.memory_id}{related}{sure}"
+    undone = "" if one.undo_id is None else f", taken back by undo {one.undo_id}"
+    return f"{one.id} [{one.kind}, {one.status}{stale}{undone}] {one.action} {one.memory_id}{related}{sure}"

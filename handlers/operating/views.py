@@ -337,6 +337,12 @@ class ProposalView(View):
     decided_by: str | None = None
     comment: str | None = None
     withdrawn_because: str | None = None
+    undone_at: datetime | None = None
+    """When what accepting it did was taken back; None where it holds. The status stays ``applied``: an undo is no
+    other decision, and the question does not come back by it."""
+    undone_by: str | None = None
+    undo_id: UUID | None = None
+    """The undo that took it back, and that may be undone itself."""
 
 
 class ProposalPage(View):

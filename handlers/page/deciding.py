@@ -2,27 +2,25 @@
 
 from collections import Counter
 from typing import Any, Literal
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from fastapi import Response
 
-from ...domain.errors import InvalidInput
-from ..operating.views import BulkPreview
+from ...domain.errors import InvalidInput, NotFound, WrongKind
+from ..operating.views import BulkPreview, ProposalDetail
 from .desk import Visit, go
 from .filters import address, narrowed
 from .forms import Form
-from .queue import PAGE, memories_of
+from .queue import PAGE, memories_by_id, memories_of
 
 SHOWN = 25
-RESULTS = 500
-"""Of a bulk decision, how many results are listed; the counts are of all."""
+RESULTS = 100
+"""Of a bulk decision, how many results are listed, what was refused first; the counts are of all."""
 
 
 async def preview(visit: Visit) -> Response:
     """What would be decided: what was chosen, or all that the filter finds. Nothing is, yet."""
-    verdict, ids = _verdict(visit.query), visit.query.all("id")
-    if len(ids) > PAGE:
-        raise InvalidInput("id", f"at most {PAGE} are chosen at once")
+    verdict, ids = _verdict(visit.query), _chosen(visit.query)
     if ids:
         chosen = [(await visit.memory.proposal(one)).proposal for one in ids]
         waiting = [one for one in chosen if one.status == "proposed"]
@@ -41,7 +39,7 @@ async def preview(visit: Visit) -> Response:
 
 async def decide(visit: Visit) -> Response:
     """Decide what the preview showed, if it is still that many."""
-    verdict, ids, form = _verdict(visit.form), visit.form.all("id"), visit.form
+    verdict, ids, form = _verdict(visit.form), _chosen(visit.form), visit.form
     how: dict[str, Any] = {"together": form.get("together") == "yes", "comment": form.get("comment")}
     if ids:
         # A form that is sent twice decides once.
@@ -52,12 +50,13 @@ async def decide(visit: Visit) -> Response:
             raise InvalidInput("expected", "must be the number that the preview found")
         how |= {**narrowed(visit, form), "expected": int(expected)}
     done = await visit.memory.decide_many(verdict, **how)
+    items = sorted(done.items, key=lambda item: item.status not in ("refused", "failed"))[:RESULTS]
     return visit.page(
         "decided.html",
         verdict=verdict,
         done=done,
-        items=done.items[:RESULTS],
-        left_out=max(0, len(done.items) - RESULTS),
+        items=[(item, await _detail(visit, item.proposal_id)) for item in items],
+        left_out=len(done.items) - len(items),
     )
 
 
@@ -65,7 +64,8 @@ async def undo(visit: Visit) -> Response:
     """Take back what accepting a proposal did, or what an earlier undo did."""
     which: dict[str, Any] = {name: visit.form[name] for name in ("proposal_id", "undo_id") if name in visit.form}
     done = await visit.memory.undo(**which, key=visit.form.get("key"))
-    said = f"{done.undone} taken back."
+    again = any(item.again for item in done.items)
+    said = f"{done.undone} {'put back' if again else 'taken back'}."
     if done.refused:
         said += f" {done.refused} could not be: later history stands on them."
     visit.tell(said)
@@ -74,7 +74,23 @@ async def undo(visit: Visit) -> Response:
 
 async def shown_undo(visit: Visit) -> Response:
     """One undo, effect by effect."""
-    return visit.page("undo.html", done=await visit.memory.show_undo(visit.named("undo_id")))
+    done = await visit.memory.show_undo(visit.named("undo_id"))
+    changed = [item.stream for item in done.items if item.event.startswith("memory.")]
+    turned_since = next((item.later_undo for item in done.items if item.later_undo is not None), None)
+    return visit.page(
+        "undo.html",
+        done=done,
+        memories=await memories_by_id(visit.memory, changed),
+        again=any(item.again for item in done.items),
+        turned_since=turned_since,
+    )
+
+
+async def _detail(visit: Visit, proposal_id: UUID) -> ProposalDetail | None:
+    try:
+        return await visit.memory.proposal(proposal_id)
+    except (NotFound, WrongKind):
+        return None
 
 
 async def _preview(
@@ -92,6 +108,19 @@ async def _preview(
         key=str(uuid4()),
         at=visit.memory.engine.clock(),
     )
+
+
+def _chosen(given: Form) -> list[str]:
+    """The proposals that were chosen by themselves; none where all that a filter finds are meant.
+
+    Raises `InvalidInput` where some were to be chosen and none was: nothing chosen is not everything.
+    """
+    ids = given.all("id")
+    if len(ids) > PAGE:
+        raise InvalidInput("id", f"at most {PAGE} are chosen at once")
+    if given.get("which") == "chosen" and not ids:
+        raise InvalidInput("id", "choose at least one proposal, by the box before it")
+    return ids
 
 
 def _verdict(given: Form) -> Literal["accept", "reject"]:

@@ -116,7 +116,7 @@ class Desk:
     async def _answer(self, request: Request, view: View, *, posted: bool) -> Response:
         session = self.sessions.of(request.cookies.get(self.cookie))
         if session is None:
-            return to_login(request)
+            return to_login(request, "lost" if self.cookie in request.cookies else "")
         watch = WhileLoggedIn(session, self.serving.credentials, self.serving.engine.clock)
         memory = self.serving.memory(session.token, watch)
         memory.position = session.position

@@ -18,6 +18,8 @@ _ADDRESS = r"/[A-Za-z0-9/_-]*(\?[A-Za-z0-9._~%&=+:*-]*)?"
 _LONGEST = 2_000
 _SAYS = {
     "ended": "The login ended: its token expired or was revoked.",
+    "lost": "The login ended: nothing came for long, or the server was started anew. "
+    "After logging in you are where you wanted to be.",
     "out": "You are logged out.",
 }
 

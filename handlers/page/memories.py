@@ -1,8 +1,8 @@
 """Memories: the list, and one of them with all that happened to it and as it was at any of these moments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from fastapi import Response
@@ -16,6 +16,12 @@ PAGE = 25
 STATUSES = ("retrievable", "active", "superseded", "archived", "suppressed", "refuted", "quarantined", "all")
 TIMELINE = 300
 """Entries that are told, the newest; a memory seldom has more than ten."""
+_LEADS_TO: Mapping[str, tuple[str, ...]] = {
+    "memories": ("memory_id", "related_id", "judged_pair", "successor", "predecessor", "to", "evidence_memory"),
+    "proposals": ("proposal", "proposal_id"),
+    "undos": ("undo",),
+}
+"""Which fields of an event hold ids of what has a page."""
 _LEFT_OUT = ("content", "topic", "as_of", "id", "superseded_by", "predecessor")
 
 
@@ -61,6 +67,7 @@ async def memory(visit: Visit) -> Response:
         gone = True
     told = await visit.memory.history(one)
     entries = told.entries[-TIMELINE:]
+    words = await _words(visit, one)
     at, step = _moment(visit, entries)
     shown = present
     if at is not None and not gone:
@@ -71,7 +78,7 @@ async def memory(visit: Visit) -> Response:
         shown=shown,
         gone=gone,
         fields=[] if shown is None else _fields(shown),
-        entries=[_told(entry) for entry in entries],
+        entries=[_told(entry, words) for entry in entries],
         left_out=len(told.entries) - len(entries),
         at=at,
         step=step,
@@ -129,11 +136,36 @@ def _said(value: Any) -> Any:
     return "yes" if value is True else str(value)
 
 
-def _told(entry: HistoryEntry) -> dict[str, Any]:
-    details = {
-        name: entry.names.get(str(said), said)
-        for name, said in entry.detail.items()
-        if said not in (None, False, "", [], {}) and not isinstance(said, dict)
-    }
+async def _words(visit: Visit, one: str) -> Mapping[UUID, str]:
+    """What happened, in words, by event; as the page of a proposal tells it."""
+    chain = await visit.memory.explain(one)
+    return {link.event_id: link.says for link in chain.links if link.says != link.event}
+
+
+def _told(entry: HistoryEntry, words: Mapping[UUID, str]) -> dict[str, Any]:
     changed = entry.new if entry.new is not None and entry.new != entry.old else None
-    return {"entry": entry, "details": details, "changed": changed}
+    kind, _, what = entry.event.partition(".")
+    said = {name: value for name, value in entry.detail.items() if value not in (None, False, "", [], {})}
+    return {
+        "entry": entry,
+        "says": words.get(entry.event_id, f"{kind}: {what.replace('_', ' ')}"),
+        "reason": said.pop("reason", None) or said.pop("comment", None),
+        "changed": changed,
+        "details": [
+            (name, [_linked(name, one, entry.names) for one in _each(value)])
+            for name, value in said.items()
+            if not isinstance(value, dict)
+        ],
+    }
+
+
+def _each(value: Any) -> list[Any]:
+    return cast(list[Any], value) if isinstance(value, list) else [value]
+
+
+def _linked(name: str, value: Any, names: Mapping[str, str]) -> tuple[str, str | None]:
+    """A value as it is shown, and the page that it leads to."""
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip("."), None
+    page = next((page for page, fields in _LEADS_TO.items() if name in fields), None)
+    return names.get(str(value), str(value)), None if page is None else f"/{page}/{value}"

@@ -13,7 +13,7 @@ from ..http.problems import STATUS
 from ..operating.views import ProposalDetail, ProposalView
 from .charts import WIDTH
 from .desk import Visit, go, words_of_error
-from .queue import memories_of, told_upto
+from .queue import counted_around, memories_of, told_upto
 from .word_diff import word_diff
 
 _LINKS_SHOWN = 200
@@ -75,6 +75,7 @@ async def _row(visit: Visit, view: ProposalView, said: str, code: str = "") -> R
         code=code,
         at=visit.memory.engine.clock(),
         undoable=view.status == "applied" and await undoable(visit, view),
+        counted=await counted_around(visit),
     )
 
 

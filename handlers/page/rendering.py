@@ -77,12 +77,23 @@ def static_file(name: str) -> Response | None:
     return Response(_content(name), media_type=_STATIC[name], headers=headers)
 
 
-def spelt(instant: datetime | None) -> Markup:
+def spelt(instant: datetime | None, form: str = "%Y-%m-%d %H:%M UTC") -> Markup:
     """An instant as people read it, with the whole of it for programs."""
     if instant is None:
         return Markup("–")
-    words = instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    words = instant.astimezone(UTC).strftime(form)
     return Markup('<time datetime="{}">{}</time>').format(moment(instant), words)
+
+
+def spelt_to_the_second(instant: datetime) -> Markup:
+    """The same where much happens within a minute."""
+    return spelt(instant, "%Y-%m-%d %H:%M:%S UTC")
+
+
+def sentence(text: str) -> str:
+    """What a program says, as a sentence of its own."""
+    told = text[:1].upper() + text[1:]
+    return told if told.endswith((".", "!", "?")) else f"{told}."
 
 
 def lasting(seconds: float | None) -> str:
@@ -137,6 +148,8 @@ def _environment() -> Environment:
     # Typed by nobody, in either case.
     environment.filters |= {  # pyright: ignore[reportUnknownMemberType]
         "spelt": spelt,
+        "to_the_second": spelt_to_the_second,
+        "sentence": sentence,
         "lasting": lasting,
         "percent": percent,
         "number": number,

@@ -120,6 +120,6 @@ class BlockingReviewDoor(ABC):
         """See `AsyncMemory.resume_undo`."""
         return self.run(self._reviewer.resume_undo(undo_id, session_run_id=session_run_id, report=report))
 
-    def show_undo(self, undo_id: AnyId) -> UndoView:
+    def show_undo(self, undo_id: AnyId, **waiting: Unpack[ReadFields]) -> UndoView:
         """See `AsyncMemory.show_undo`."""
-        return self.run(self._reviewer.show_undo(undo_id))
+        return self.run(self._reviewer.show_undo(undo_id, **waiting))

@@ -169,9 +169,9 @@ class AsyncReviewDoor:
         arguments = {"undo_id": undo_id, "session_run_id": session_run_id}
         return self._undone(await self._undoing.resume(await self.caller(), arguments, report))
 
-    async def show_undo(self, undo_id: AnyId) -> UndoView:
+    async def show_undo(self, undo_id: AnyId, **waiting: Unpack[ReadFields]) -> UndoView:
         """One undo as it stands."""
-        return await self._undoing.show(await self.caller(), {"undo_id": undo_id})
+        return await self._undoing.show(await self.caller(), self._dated(waiting, undo_id=undo_id))
 
     def _decided(self, decided: Decided) -> Decided:
         self.position = max(self.position, decided.position)

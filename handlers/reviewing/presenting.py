@@ -13,6 +13,7 @@ from ...streams.folding import fold_stream
 from ...streams.payloads import RecordedEvent
 from ..engine import Engine
 from ..operating.views import ProposalView
+from .taken_back import NAMED, TakenBack, taken_back, who
 
 COLUMNS = (
     "proposal_id",
@@ -52,8 +53,6 @@ COMMITMENT_MOVED = "q.kind = 'resolution' and " + MOVED.format(
 """SQL of whether the commitment that a proposal would resolve moved on; the queue's table goes by ``q``."""
 SELECTED = ", ".join(f"q.{name}" for name in COLUMNS[:-1]) + f", {COMMITMENT_MOVED} as {COLUMNS[-1]}"
 """SQL of ``COLUMNS``."""
-NAMED = ("person", "agent", "importer")
-"""Kinds of actors that the directory knows by name."""
 
 
 def as_row(values: Sequence[Any]) -> dict[str, Any]:
@@ -72,10 +71,17 @@ async def present_proposals(
     """Rows of the queue as answers; ``memories`` tells which are stale."""
     named = {row["decided_by"] for row in rows if row["decided_by_kind"] in NAMED}
     names = await engine.directory.names(tenant, named)
-    return [_view(row, memories, names) for row in rows]
+    applied = [row["proposal_id"] for row in rows if row["status"] == "applied"]
+    undone = await taken_back(engine, tenant, applied)
+    return [_view(row, memories, names, undone.get(row["proposal_id"])) for row in rows]
 
 
-def _view(row: Mapping[str, Any], memories: Mapping[UUID, MemoryRow], names: Mapping[UUID, str]) -> ProposalView:
+def _view(
+    row: Mapping[str, Any],
+    memories: Mapping[UUID, MemoryRow],
+    names: Mapping[UUID, str],
+    undone: TakenBack | None,
+) -> ProposalView:
     seen = {UUID(one): version for one, version in cast(dict[str, int], row["seen"]).items()}
     rests_on = [row["memory_id"]]
     if row["related_id"] is not None and row["kind"] != "dependency":
@@ -86,7 +92,7 @@ def _view(row: Mapping[str, Any], memories: Mapping[UUID, MemoryRow], names: Map
     )
     decided_by = None
     if row["decided_by_kind"] is not None:
-        decided_by = _who(row["decided_by_kind"], names.get(row["decided_by"]))
+        decided_by = who(row["decided_by_kind"], names.get(row["decided_by"]))
     return ProposalView(
         id=row["proposal_id"],
         judged_pair=(row["pair_older"], row["pair_newer"]) if row["pair_older"] is not None else None,
@@ -94,6 +100,7 @@ def _view(row: Mapping[str, Any], memories: Mapping[UUID, MemoryRow], names: Map
         stale=stale,
         decided_by=decided_by,
         texts=row["texts"] or {},
+        **_of_undo(undone),
         **{name: row[name] for name in _AS_THEY_ARE},
     )
 
@@ -109,8 +116,8 @@ _AS_THEY_ARE = tuple(
 )
 
 
-def _who(kind: str, name: str | None) -> str:
-    return kind if name is None else f"{kind}:{name}"
+def _of_undo(undone: TakenBack | None) -> dict[str, Any]:
+    return {} if undone is None else {"undone_at": undone.at, "undone_by": undone.by, "undo_id": undone.undo_id}
 
 
 async def proposal_from_log(engine: Engine, recorded: Sequence[RecordedEvent]) -> ProposalView:
@@ -121,6 +128,7 @@ async def proposal_from_log(engine: Engine, recorded: Sequence[RecordedEvent]) -
     names = await engine.directory.names(recorded[0].tenant, actors)
     last = recorded[-1]
     decided = len(recorded) > 1
+    undone = await taken_back(engine, recorded[0].tenant, [state.id] if state.status == "applied" else [])
     return ProposalView(
         id=state.id,
         kind=state.kind,
@@ -133,10 +141,11 @@ async def proposal_from_log(engine: Engine, recorded: Sequence[RecordedEvent]) -
         stale=False,
         created_at=state.created_at,
         decided_at=last.recorded_at if decided else None,
-        decided_by=_who(last.envelope.actor.kind, names.get(last.envelope.actor.id)) if decided else None,
+        decided_by=who(last.envelope.actor.kind, names.get(last.envelope.actor.id)) if decided else None,
         comment=getattr(last.event, "comment", None),
         withdrawn_because=getattr(last.event, "reason", None),
         **_of_kind(state),
+        **_of_undo(undone.get(state.id)),
     )
 
 

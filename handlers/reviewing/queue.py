@@ -132,7 +132,7 @@ class Queue:
 
     async def _wait(self, position: int | None) -> None:
         if position:
-            for name in ("review_queue", "live_memory", "commitments"):
+            for name in ("review_queue", "live_memory", "commitments", "effects"):
                 await wait_for(self._engine.doors, name, position)
 
 

@@ -59,11 +59,12 @@ class Effect(NamedTuple):
     position: int
     undone: bool
     last_undo: UUID | None
+    last_undo_at: datetime | None
 
 
 EFFECT_COLUMNS = (
     "e.effect_id, e.stream, e.name, e.proposal_id, e.acted, e.correlation, e.recorded_at, e.position, e.undone, "
-    "e.last_undo"
+    "e.last_undo, e.last_undo_at"
 )
 """Of the read model, by the fields of `Effect`; its table goes by ``e``."""
 _OF_PROPOSALS = (
@@ -125,6 +126,17 @@ async def select_decisions(
         )
         rows = [Effect(*row) for row in await cursor.fetchall()]
     return _by_decision(rows), total
+
+
+async def select_effects(engine: Engine, tenant: UUID, ids: Sequence[UUID]) -> list[Effect]:
+    """Effects by their ids, the newest first."""
+    async with tenant_read_models(engine.doors, tenant) as connection:
+        cursor = await connection.execute(
+            f"select {EFFECT_COLUMNS} from effects e where e.tenant = %s and e.effect_id = any(%s) "
+            "order by e.position desc",
+            (tenant, list(ids)),
+        )
+        return [Effect(*row) for row in await cursor.fetchall()]
 
 
 def _by_decision(rows: Sequence[Effect]) -> list[list[Effect]]:

@@ -14,11 +14,10 @@ from pydantic import Field
 from ...domain.errors import Conflict, InvalidInput, KeyReused, NotFound, WrongKind
 from ...domain.events import RefusedUndo, UndoPerformed
 from ...domain.fields import CommandKey as KeyText
-from ...domain.fields import Id, Input, parse
-from ...domain.undo import Undo, evolve_undo
+from ...domain.fields import Id, Input, Position, parse
+from ...domain.undo import Undo
 from ...projections.generations import tenant_read_models
 from ...projections.progress import wait_for
-from ...streams.folding import fold_stream
 from ...streams.ids import new_id
 from ...streams.log import Appended, CommandKey, KeyTaken, NewEvent, Repeated, Unit
 from ...streams.payloads import Envelope
@@ -26,17 +25,17 @@ from ..access.caller import Caller
 from ..command_keys import command_key
 from ..cursors import make_cursor, read_cursor
 from ..engine import Engine
-from ..kinds import kind_of, refuse_other_kind
+from ..kinds import kind_of
 from ..memories import MemoryCommands
 from ..reviewing.changes import Changes
-from ..reviewing.presenting import NAMED
+from ..reviewing.taken_back import NAMED
 from ..sessions.provenance import note_written, written_in
 from .selecting import Effect, Selection, UndoSelector, requested, select_decisions
+from .telling import code_of, item_of, load_undo, show_undo
 from .undoers import undoers
 from .views import UndoItem, UndoPreview, UndoView
 
 DECISIONS_AT_A_TIME = 50
-SHOWN = 100
 ATTEMPTS = 10
 MOST = 100_000
 """Effects that one undo takes back at most; more are a rebuild of trust, and asked for in parts."""
@@ -61,6 +60,12 @@ class RequestUndo(UndoSelector):
 
 class UndoQuery(Input):
     undo_id: Id
+
+
+class ShowUndo(UndoQuery):
+    """Look at it."""
+
+    after: Position | None = None
 
 
 class ResumeUndo(UndoQuery):
@@ -117,9 +122,9 @@ class Undoing:
             try:
                 await self._changes(caller.tenant, decision, new_id(), again=again)
             except Conflict as why:
-                items += [_item(one, again=again, why=why) for one in decision]
+                items += [item_of(one, again=again, why=why) for one in decision]
             else:
-                items += [_item(one, again=again) for one in decision]
+                items += [item_of(one, again=again) for one in decision]
         more = len(decisions) > query.limit
         end = decisions[query.limit - 1][0] if more else None
         return UndoPreview(
@@ -176,11 +181,14 @@ class Undoing:
     async def show(self, caller: Caller, arguments: Mapping[str, Any]) -> UndoView:
         """One undo as it stands. Raises `NotFound` or `WrongKind`."""
         caller.require("memory:read")
-        return await self._view(caller.tenant, parse(UndoQuery, arguments).undo_id, ())
+        query = parse(ShowUndo, arguments)
+        if query.after:
+            await wait_for(self._engine.doors, "effects", query.after)
+        return await show_undo(self._engine, caller.tenant, query.undo_id)
 
     async def _carry_on(self, by: _Performer, undo_id: UUID, report: Report) -> UndoView:
         tenant = by.caller.tenant
-        state = await self._load(tenant, undo_id)
+        state = await load_undo(self._engine.log, tenant, undo_id)
         selection = Selection(state.requested, state.id)
         items: list[UndoItem] = []
         settled = _settled(state)
@@ -200,10 +208,10 @@ class Undoing:
             if recorded:
                 items += told
                 below = decisions[-1][0].position if decisions else below
-            state = await self._load(tenant, undo_id)
+            state = await load_undo(self._engine.log, tenant, undo_id)
             settled = _settled(state)
             report(len(settled), max(total, len(settled)))
-        return await self._view(tenant, undo_id, items)
+        return await show_undo(self._engine, tenant, undo_id, items)
 
     async def _undo_all(
         self, by: _Performer, state: Undo, decisions: Sequence[list[Effect]]
@@ -216,11 +224,11 @@ class Undoing:
             try:
                 await self._undo_one(by, state, decision, again=again)
             except Conflict as why:
-                refused += [RefusedUndo(effect=one.id, reason=_code(why)) for one in decision]
-                items += [_item(one, again=again, why=why) for one in decision]
+                refused += [RefusedUndo(effect=one.id, reason=code_of(why)) for one in decision]
+                items += [item_of(one, again=again, why=why) for one in decision]
             else:
                 done += [one.id for one in decision]
-                items += [_item(one, again=again) for one in decision]
+                items += [item_of(one, again=again) for one in decision]
         return tuple(done), tuple(refused), items
 
     async def _undo_one(self, by: _Performer, state: Undo, decision: Sequence[Effect], *, again: bool) -> None:
@@ -319,26 +327,6 @@ class Undoing:
             )
             return await cursor.fetchone() is not None
 
-    async def _load(self, tenant: UUID, undo_id: UUID) -> Undo:
-        recorded = await self._engine.log.read_stream(tenant, undo_id)
-        refuse_other_kind(undo_id, recorded, "undo")
-        state = fold_stream(recorded, evolve_undo)
-        if state is None:
-            raise NotFound(f"no undo {undo_id}", undo_id=undo_id)
-        return state
-
-    async def _view(self, tenant: UUID, undo_id: UUID, items: Sequence[UndoItem]) -> UndoView:
-        state = await self._load(tenant, undo_id)
-        return UndoView(
-            id=state.id,
-            requested_at=state.requested_at,
-            complete=state.complete,
-            undone=len(state.undone),
-            refused=len(state.refused),
-            items=tuple(items[:SHOWN]),
-            position=await self._engine.log.head(),
-        )
-
 
 _WORDS = {
     "effect": "effect",
@@ -373,21 +361,3 @@ def _settled(state: Undo) -> set[UUID]:
 def _again(selection: Selection, decision: Sequence[Effect]) -> bool:
     """Whether the effects are to hold again: an undo of an undo turns them back."""
     return selection.said.undo is not None and decision[0].undone
-
-
-def _code(why: Conflict) -> str:
-    return "erased" if why.code == "erased" else "later_history"
-
-
-def _item(effect: Effect, *, again: bool, why: Conflict | None = None) -> UndoItem:
-    return UndoItem(
-        effect=effect.id,
-        event=effect.name,
-        stream=effect.stream,
-        proposal_id=effect.proposal,
-        acted=effect.acted,
-        recorded_at=effect.recorded_at,
-        again=again,
-        reason=None if why is None else _code(why),
-        says=None if why is None else str(why),
-    )

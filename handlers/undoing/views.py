@@ -24,6 +24,8 @@ class UndoItem(View):
     """Why it stays as it is, as a short code; None where it is taken back."""
     says: str | None = None
     """The same in words."""
+    later_undo: UUID | None = None
+    """The undo that turned it again since."""
 
 
 class UndoPreview(View):
@@ -43,9 +45,10 @@ class UndoView(View):
 
     id: UUID
     requested_at: datetime
+    requested_by: str
     complete: bool
     undone: int
     refused: int
     items: tuple[UndoItem, ...] = ()
-    """What became of each effect, the first hundred."""
+    """What became of each effect, newest first: a hundred of them, those that stay before the others."""
     position: int

@@ -121,7 +121,8 @@ def proposal_line(view: "ProposalView") -> Text:
     line.append("         " if view.probability is None else f"  {view.probability:5.1%}  ", "bold")
     line.append(f"{moment(view.created_at)}  ", "dim")
     line.append(view.status, "yellow" if view.status == "proposed" else "dim")
-    for mark, on in (("stale", view.stale), ("unselected thresholds", view.unselected)):
+    marks = (("stale", view.stale), ("unselected thresholds", view.unselected), ("taken back", view.undone_at))
+    for mark, on in marks:
         if on:
             line.append(f"  {mark}", "red")
     return line
@@ -159,6 +160,9 @@ def proposal_card(detail: "ProposalDetail", console: Console, *, full: bool = Fa
         by = f" by {one_line(view.decided_by)}" if view.decided_by else ""
         comment = f": {one_line(view.comment)}" if view.comment else ""
         yield safe(f"{view.status} {moment(view.decided_at)}{by}{comment}", "bold")
+        if view.undone_at is not None:
+            yield safe(f"taken back {moment(view.undone_at)} by {one_line(view.undone_by or '')}", "bold")
+            yield Text(f"let it hold again with: lethelog undo perform --undo {view.undo_id}", "dim")
     elif view.withdrawn_because:
         yield Text(f"withdrawn: {view.withdrawn_because.replace('_', ' ')}", "bold")
 

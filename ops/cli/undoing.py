@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from ...domain.display import one_line
 from . import options as o
 from .cards import moment
 from .session import Json, Session, fields
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...handlers.undoing.views import UndoItem, UndoView
 
 _SHOWN = 20
@@ -145,7 +148,7 @@ def show(
     session = Session.of(context, json_only)
     with session.open() as memory:
         done = memory.show_undo(undo_id)
-    session.printer.answer(done, *_lines(done))
+    session.printer.answer(done, *_lines(done, done.items))
 
 
 def _selector(
@@ -178,19 +181,19 @@ def _selector(
 
 
 def _answer(session: Session, done: "UndoView") -> None:
-    session.printer.answer(done, *_lines(done))
+    session.printer.answer(done, *_lines(done, [item for item in done.items if item.reason is not None]))
     if done.refused or not done.complete:
         raise typer.Exit(1)
 
 
-def _lines(done: "UndoView") -> list[Text]:
+def _lines(done: "UndoView", items: "Sequence[UndoItem]") -> list[Text]:
     head = Text.assemble((str(done.id), "bold"), f"  {done.undone} undone, {done.refused} refused")
+    head.append(f"  {moment(done.requested_at)} by {one_line(done.requested_by)}", "dim")
     if done.complete and not done.undone and not done.refused:
         head.append("  nothing was found to take back", "yellow")
     if not done.complete:
         head.append(f"  not complete; go on with: lethelog undo resume {done.id}", "yellow")
-    refused = [item for item in done.items if item.reason is not None]
-    lines = [head, *(_line(item) for item in refused[:_SHOWN])]
+    lines = [head, *(_line(item) for item in items[:_SHOWN])]
     if done.complete and done.undone:
         lines.append(Text(f"Take it back with: lethelog undo perform --undo {done.id}", "dim"))
     return lines
@@ -202,4 +205,6 @@ def _line(item: "UndoItem") -> Text:
     line.append(f"{moment(item.recorded_at)}  effect {item.effect}", "dim")
     if item.says is not None:
         line.append(f"\n      stays: {item.says}", "yellow")
+    if item.later_undo is not None:
+        line.append(f"\n      turned again since by the undo {item.later_undo}", "yellow")
     return line

@@ -74,6 +74,53 @@ def test_a_person_reviews_undoes_and_leaves(desk: Desk, seat: Seat):
     expect(page.get_by_label("Token")).to_be_visible()
 
 
+def test_only_what_is_chosen_is_proposed_and_what_is_decided_in_place_is_counted(desk: Desk, seat: Seat):
+    proposals = [one[2] for one in desk.edges(0, 1)]
+    page = seat.log_in(desk.token)
+    several, box = page.get_by_role("button", name="Accept…"), page.locator("[data-row] input[name=id]").first
+    expect(several).to_be_disabled()
+    box.check()
+    expect(several).to_be_enabled()
+    box.uncheck()
+    expect(several).to_be_disabled()
+    expect(page.locator("#totals")).to_contain_text("all kinds 2")
+    page.locator(f"#p-{proposals[0]}").get_by_role("button", name="Accept").click()
+    expect(page.locator("#totals")).to_contain_text("all kinds 1")
+    expect(page.locator("#found")).to_have_text("1")
+    # Without the script's help the server says so.
+    seat.open("/bulk?which=chosen&verdict=accept")
+    expect(page.locator("main")).to_contain_text("choose at least one")
+    assert desk.proposal(proposals[1]).status == "proposed"
+    seat.complaints[:] = [one for one in seat.complaints if "422" not in one]
+
+
+def test_an_undo_is_seen_at_the_proposal_and_is_undone_there(desk: Desk, seat: Seat):
+    older, newer, proposal = desk.edge()
+    desk.server.do(desk.memory.accept(proposal))
+    page = seat.log_in(desk.token)
+    seat.open(f"/proposals/{proposal}")
+    page.get_by_role("button", name="Undo (1 effect)").click()
+    page.get_by_role("link", name="a proposal").click()
+    expect(page.get_by_text("what accepting it did holds no more")).to_be_visible()
+    page.get_by_role("button", name="Undo the undo").click()
+    expect(page.get_by_role("heading", name="Holds again: 1")).to_be_visible()
+    assert desk.get(older).superseded_by == newer
+
+
+def test_on_a_small_screen_the_queue_begins_on_it_and_nothing_hangs_over(
+    browser: Browser, server: PageServer, desk: Desk
+):
+    older, _, proposal = desk.edge()
+    with seated(browser, server, viewport={"width": 360, "height": 740}) as seat:
+        page = seat.log_in(desk.token)
+        box = page.locator("[data-row]").first.bounding_box()
+        assert box is not None and box["y"] < 500
+        for address in ("/", f"/proposals/{proposal}", f"/memories/{older}", "/dashboard"):
+            seat.open(address)
+            assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), address
+        assert seat.complaints == []
+
+
 def test_by_keys_alone(desk: Desk, seat: Seat):
     proposals = [one[2] for one in desk.edges(0, 1, 2)]
     seat.log_in(desk.token)
@@ -102,7 +149,8 @@ def test_by_keys_alone(desk: Desk, seat: Seat):
     page.keyboard.press("k")
     expect(page.get_by_role("heading", name="Review queue")).to_be_visible()
     page.keyboard.press("?")
-    expect(page.get_by_text("show these keys")).to_be_visible()
+    expect(page.get_by_text("show these keys")).to_be_in_viewport()
+    expect(page.locator(".keys summary")).to_be_focused()
     # They can be switched off.
     page.get_by_label("use these keys").uncheck()
     page.keyboard.press("j")
@@ -155,6 +203,7 @@ def test_all_of_it_works_without_javascript(browser: Browser, server: PageServer
         page.get_by_role("button", name="Show").nth(1).click()
         expect(page.locator("main")).to_contain_text("on record")
         page.goto(f"{seat.url}/")
+        page.get_by_text("Filters", exact=True).click()
         page.get_by_role("combobox", name="Kind").select_option("fact")
         page.get_by_role("button", name="Filter").click()
         expect(page.get_by_text("Nothing is found by these filters.")).to_be_visible()
@@ -182,7 +231,8 @@ def test_many_at_once_as_previewed(desk: Desk, seat: Seat):
     page.goto(f"{seat.url}/bulk?verdict=accept")
     page.get_by_role("button", name="Accept 3").click()
     expect(page.get_by_text("3 applied")).to_be_visible()
-    page.get_by_role("button", name=f"Undo {late}").click()
+    assert desk.proposal(late).status == "applied"
+    page.get_by_role("button", name="Undo Decision 9").click()
     expect(page.get_by_role("heading", name="Taken back: 1")).to_be_visible()
     seat.complaints[:] = [one for one in seat.complaints if "409" not in one]
 

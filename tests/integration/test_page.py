@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import html
+import re
 from collections.abc import AsyncGenerator
 from uuid import uuid4
 
@@ -165,6 +166,16 @@ async def test_a_session_ends_with_its_token(world, kept_up):
         assert answer.status_code == 303 and "why=ended" in answer.headers["location"]
 
 
+async def test_who_is_led_to_the_login_is_told_why_and_what_token_it_takes(world, browser: Browser):
+    never = await browser.get((await browser.get("/", cookie="")).headers.get("location", "/login"))
+    assert "The login ended" not in never.text
+    assert "--allow memory:read --allow memory:review --allow stream:read" in never.text
+    world.clock.forward(hours=8, minutes=1)
+    sent = await browser.get("/memories")
+    assert sent.status_code == 303
+    assert "The login ended: nothing came for long" in (await browser.get(sent.headers["location"])).text
+
+
 async def test_a_session_ends_when_nothing_came_for_long(world, browser: Browser):
     world.clock.forward(hours=7)
     assert (await browser.get("/")).status_code == 200
@@ -238,6 +249,8 @@ async def test_what_a_token_may_not_do_is_not_offered_and_refused(world, kept_up
         answer = await browser.send(f"/proposals/{proposal}/accept")
         assert answer.status_code == 403 and "memory:review" in answer.text
         assert (await browser.get("/news")).status_code == 403
+        for address in ("/", f"/proposals/{proposal}"):
+            assert "it lacks <code>memory:review</code>" in (await browser.get(address)).text
     async with browsing(world) as browser:
         await browser.log_in(await token_for(world, permissions=["memory:read", "memory:review", "memory:erase"]))
         assert "Accept" in (await browser.get(f"/proposals/{proposal}")).text
@@ -311,6 +324,73 @@ async def test_many_are_decided_as_the_preview_found_them_or_not_at_all(world, b
     assert "<b>2</b> rejected" in done
 
 
+async def test_where_some_are_to_be_chosen_and_none_is_nothing_is_proposed_let_alone_decided(
+    world, browser: Browser
+):
+    _, _, proposal = await pair(world)
+    queue = (await browser.get("/")).text
+    assert '<input type="hidden" name="which" value="chosen">' in queue
+    for sent in (
+        await browser.get("/bulk?which=chosen&verdict=accept"),
+        await browser.send("/bulk", {"which": "chosen", "verdict": "accept", "expected": "1"}),
+    ):
+        assert sent.status_code == 422 and "choose at least one" in sent.text
+    assert 'data-status="proposed"' in (await browser.get(f"/proposals/{proposal}")).text
+    # The control: with one chosen the same form does decide.
+    fields = {"which": "chosen", "verdict": "accept", "id": str(proposal)}
+    assert "Accept 1 proposal?" in (await browser.get(f"/bulk?which=chosen&verdict=accept&id={proposal}")).text
+    assert "<b>1</b> applied" in (await browser.send("/bulk", fields)).text
+
+
+async def test_what_was_decided_is_named_as_the_preview_named_it(world, browser: Browser):
+    _, _, proposal = await pair(world)
+    preview = (await browser.get("/bulk?verdict=accept")).text
+    decided = (await browser.send("/bulk", {"verdict": "accept", "id": str(proposal)})).text
+    for shown in (preview, decided):
+        assert "Sessions are kept in PostgreSQL." in shown
+        assert "older: <q>Sessions are kept in Redis.</q>" in shown
+    assert f"<code>{proposal}</code>" not in decided
+
+
+async def test_what_was_taken_back_says_so_wherever_it_is_seen_and_how_it_holds_again(world, browser: Browser):
+    older, _, proposal = await pair(world)
+    await browser.send(f"/proposals/{proposal}/accept")
+    places = ("/?status=applied", f"/proposals/{proposal}", f"/memories/{older}")
+    for address in places:
+        assert "taken back" not in (await browser.get(address)).text.lower(), address
+    undone = await browser.send("/undos", {"proposal_id": str(proposal)})
+    for address in places:
+        assert '<span class="badge bad">taken back</span>' in (await browser.get(address)).text, address
+    shown = (await browser.get(f"/proposals/{proposal}")).text
+    undo = undone.headers["location"]
+    assert "<b>Taken back</b>" in shown and "by person:ada" in shown and f'href="{undo}"' in shown
+    assert f'name="undo_id" value="{undo.rpartition("/")[2]}"' in shown and "Undo the undo" in shown
+    effects = (await browser.get(undo)).text
+    assert "(the first" not in effects and "by person:ada" in effects
+    assert f'<a href="/memories/{older}">Sessions are kept in Redis.</a>' in effects
+    assert f'href="/proposals/{proposal}"' in effects and ">taken back<" in effects
+    again = await browser.send("/undos", {"undo_id": undo.rpartition("/")[2]})
+    for address in places:
+        assert "taken back" not in (await browser.get(address)).text.lower(), address
+    assert "Holds again: 1" in (await browser.get(again.headers["location"])).text
+    earlier = (await browser.get(undo)).text
+    assert "the later undo" in earlier and "Undo the undo" not in earlier
+
+
+async def test_a_line_that_is_decided_brings_the_totals_of_its_queue_along(world, browser: Browser):
+    proposals = [(await pair_of(world, number))[2] for number in range(2)]
+    asked = {"hx-request": "true", "hx-target": f"p-{proposals[0]}"}
+    around = {"hx-current-url": f"{ORIGIN}/?kind=consolidation"}
+    answer = await browser.send(f"/proposals/{proposals[0]}/reject", **asked, **around)
+    assert 'id="totals"' in answer.text and "consolidation <b>1</b>" in answer.text
+    assert '<b id="found" hx-swap-oob="true">1</b>' in answer.text
+    # Elsewhere, and with an address that is none of the queue's, there are none to be told.
+    for elsewhere in (f"{ORIGIN}/memories", f"{ORIGIN}/?age=nonsense", "rubbish", f"{ORIGIN}/?" + "a=1&" * 999):
+        asked = {"hx-request": "true", "hx-target": f"p-{proposals[1]}", "hx-current-url": elsewhere}
+        answer = await browser.send(f"/proposals/{proposals[1]}/reject", **asked)
+        assert answer.text.strip().startswith("<li") and 'id="totals"' not in answer.text, elsewhere
+
+
 async def pair_of(world, number: int):
     older = await world.remember(f"Number {number} is kept in Redis.", memory_type="decision")
     newer = await world.remember(f"Number {number} is kept in PostgreSQL.", memory_type="decision")
@@ -325,7 +405,7 @@ async def test_filters_and_cursors_find_each_proposal_once(world, browser: Brows
         await stage(world.engine.log, world.caller.tenant, edge_of(newer, older), envelope)
     await world.catch_up()
     first = (await browser.get("/")).text
-    assert first.count("data-row") == 20 and "20 of 22 shown" in first
+    assert first.count("data-row") == 20 and '<b id="found">22</b>' in first
     [following] = [html.unescape(part.partition('"')[0]) for part in first.split('rel="next" href="')[1:]]
     second = (await browser.get(following)).text
     assert second.count("data-row") == 2
@@ -335,6 +415,21 @@ async def test_filters_and_cursors_find_each_proposal_once(world, browser: Brows
     await browser.log_in(await token_for(world))
     assert (await browser.get("/?age=7")).text.count("data-row") == 20
     assert (await browser.get("/?kind=nonsense")).status_code == 422
+
+
+async def test_what_happened_to_a_memory_is_told_in_words_and_what_is_on_record_leads_on(world, browser: Browser):
+    older, newer, proposal = await pair(world)
+    await browser.send(f"/proposals/{proposal}/accept", {"comment": "so it is"})
+    shown = (await browser.get(f"/memories/{older}")).text
+    for words in ("the memory was remembered", "the older memory was superseded"):
+        assert f"<b>{words}</b>" in shown
+    assert f'<a href="/memories/{newer}"><code>' in shown
+    other = (await browser.get(f"/memories/{newer}")).text
+    assert "<b>a reviewer accepted</b>" in other and "<q>so it is</q>" in other
+    timeline = html.unescape(shown.partition("What happened to it")[2])
+    assert "['" not in timeline and "('" not in timeline
+    # To the second: much happens within a minute.
+    assert re.search(r">\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC<", timeline)
 
 
 async def test_a_memory_is_shown_as_it_was(world, browser: Browser):

@@ -15,7 +15,7 @@ from lethelog.handlers.undoing.undoing import Undoing
 from lethelog.projections.generations import tenant_read_models
 
 from .passes import ToldJudge, old, run_pass, sure
-from .review_desk import decided, dependency, edge, staged, with_views
+from .review_desk import decided, dependency, edge, reviewer, staged, with_views
 
 
 @pytest.fixture
@@ -71,6 +71,61 @@ async def test_undoing_an_accepted_edge_restores_every_read(world, undo, kind):
     assert await everything_read(world, newer, older) == before
     state = await world.commands.load(world.caller.tenant, newer)
     assert state.links == ()
+
+
+async def test_a_proposal_says_that_what_it_did_was_taken_back_by_whom_and_by_which_undo(world, undo):
+    taken, kept = [await world.remember(text) for text in ("Deploys go to Fly.io", "Lunch is at noon")]
+    proposals = [await dependency(world, one) for one in (taken, kept)]
+    for one in proposals:
+        await decided(world, one)
+    bo = await reviewer(world, "bo")
+
+    async def told():
+        await world.catch_up()
+        [listed, other] = (await world.reviewing.list(world.caller, {"status": "applied"})).proposals
+        shown = (await world.reviewing.show(world.caller, {"proposal_id": proposals[0]})).proposal
+        assert (other.undone_at, other.undone_by, other.undo_id) == (None, None, None)
+        assert shown == listed
+        return shown
+
+    assert (await told()).undone_at is None
+    done = await with_views(world, undo.undo(bo, {"proposal_id": proposals[0]}))
+    shown = await told()
+    assert (shown.status, shown.undone_by, shown.undo_id) == ("applied", "person:bo", done.id)
+    assert shown.undone_at is not None and shown.decided_at is not None and shown.undone_at > shown.decided_at
+    await with_views(world, undo.undo(world.caller, {"undo_id": done.id}))
+    assert (await told()).undo_id is None, "it holds again"
+
+
+async def test_an_undo_that_is_looked_at_later_names_each_effect_and_what_became_of_it_since(world, undo):
+    one, other = await world.remember("Deploys go to Fly.io"), await world.remember("Lunch is at noon")
+    source = uuid4()
+    proposals = [await dependency(world, memory, source=source) for memory in (one, other)]
+    for proposal in proposals:
+        await decided(world, proposal)
+    await world.remember("Deploys go to Fly.io")
+    bo = await reviewer(world, "bo")
+    done = await with_views(world, undo.undo(bo, {"pass_id": source, "key": "once"}))
+    stays = next(item for item in done.items if item.reason is not None)
+
+    shown = await undo.show(world.caller, {"undo_id": done.id})
+    assert (shown.requested_by, shown.undone, shown.refused) == ("person:bo", 1, 1)
+    told = [(item.stream, item.proposal_id, item.again, item.reason) for item in shown.items]
+    assert told == [(other, proposals[1], False, None), (one, proposals[0], False, "later_history")]
+    assert [item.effect for item in shown.items] == [item.effect for item in done.items]
+    assert stays.says and shown.items[1].says == "later history stands on it"
+    repeated = await with_views(world, undo.undo(bo, {"pass_id": source, "key": "once"}))
+    assert [item.effect for item in repeated.items] == [item.effect for item in done.items]
+
+    again = await with_views(world, undo.undo(world.caller, {"undo_id": done.id}))
+    back = await with_views(world, undo.undo(world.caller, {"undo_id": again.id}))
+    await world.catch_up()
+    turned = [(await undo.show(world.caller, {"undo_id": one})).items for one in (done.id, again.id, back.id)]
+    assert [(items[0].again, items[0].later_undo) for items in turned] == [
+        (False, back.id),
+        (True, back.id),
+        (False, None),
+    ]
 
 
 async def test_one_live_head_stays_where_later_history_stands_on_an_effect(world, undo):

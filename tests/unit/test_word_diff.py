@@ -1,6 +1,7 @@
 """The word diff: nothing of either text is lost, what is alike is found, and no pair of texts takes long."""
 
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ def test_both_texts_are_told_whole_and_in_order(older, newer):
     assert pieces is not None
     assert side(pieces, "newer") == older
     assert side(pieces, "older") == newer
-    for one, following in zip(pieces, pieces[1:], strict=False):
+    for one, following in pairwise(pieces):
         assert one.kind != following.kind, "two runs that are one"
 
 
@@ -31,7 +32,9 @@ def test_a_text_does_not_differ_from_itself(text):
 
 
 def test_a_word_that_changed_in_a_long_text_is_the_only_thing_that_is_marked():
-    sentences = [f"In step {n} the service of the team is moved, and the log is kept for the audit." for n in range(40)]
+    sentences = [
+        f"In step {n} the service of the team is moved, and the log is kept for the audit." for n in range(40)
+    ]
     older = " ".join(sentences)
     newer = older.replace("In step 7 the service", "In step 7 the gateway").replace("step 31", "step 32")
     changed = [piece for piece in word_diff(older, newer) or [] if piece.kind != "both"]

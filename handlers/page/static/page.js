@@ -32,6 +32,20 @@
     if (found) found.click();
   }
 
+  function showKeys() {
+    const keys = document.querySelector(".keys");
+    keys.open = true;
+    keys.querySelector("summary").focus({ preventScroll: true });
+    keys.scrollIntoView({ block: "nearest" });
+  }
+
+  // Buttons about the chosen ones are for when there are some; without this file the server says so.
+  function choose() {
+    const form = document.getElementById("bulk");
+    const chosen = all("input[name=id]:checked").length;
+    if (form) for (const button of all("button", form)) button.disabled = !chosen;
+  }
+
   const keysOn = () => localStorage.getItem(KEYS_OFF) === null;
 
   document.addEventListener("keydown", (event) => {
@@ -45,12 +59,13 @@
     else if (event.key === "k") step(-1);
     else if (event.key === "a" || event.key === "r") press(where, event.key);
     else if (event.key === "u") press((where && where.querySelector("[data-key=u]") && where) || document, "u");
-    else if (event.key === "?") document.querySelector(".keys").open = true;
+    else if (event.key === "?") showKeys();
     else return;
     event.preventDefault();
   });
 
   document.addEventListener("change", (event) => {
+    if (event.target.name === "id") choose();
     if (event.target.id !== "keys-on") return;
     if (event.target.checked) localStorage.removeItem(KEYS_OFF);
     else localStorage.setItem(KEYS_OFF, "1");
@@ -111,6 +126,7 @@
     const box = document.getElementById("keys-on");
     if (box) box.checked = keysOn();
     fresh = new Set();
+    choose();
     listen();
   }
 
@@ -123,6 +139,7 @@
       document.getElementById("main").focus({ preventScroll: true });
       return;
     }
+    choose();
     for (const one of rows()) {
       // Decided here: told of before the answer came, perhaps.
       if (one.dataset.status !== "proposed" && fresh.delete(one.id.slice(2))) tell();
