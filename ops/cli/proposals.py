@@ -83,7 +83,7 @@ def list_proposals(
         after=after,
     )
     session = Session.of(context, json_only)
-    with session.reading("review_queue", "live_memory") as memory:
+    with session.reading("review_queue", "live_memory", "effects") as memory:
         page = memory.proposals(**query)
     printer = session.printer
     if printer.json_only:
@@ -103,7 +103,7 @@ def list_proposals(
 def show(context: typer.Context, proposal_id: ProposalId, after: o.After = None, json_only: Json = False) -> None:
     """Show a proposal with both its memories."""
     session = Session.of(context, json_only)
-    with session.reading("review_queue", "live_memory") as memory:
+    with session.reading("review_queue", "live_memory", "effects") as memory:
         detail = memory.proposal(proposal_id, **fields(after=after))
     session.printer.answer(detail, *proposal_card(detail, session.printer.out, full=True))
 
