@@ -157,9 +157,10 @@ OUT_OF_REACH: tuple[OutOfReach, ...] = (
     ),
     OutOfReach(
         "exports",
-        "files that were handed out",
+        "files that were handed out, or are on their way through `lethelog serve`",
         "the certificate names each archive that may hold it, with its digest; delete them where they were taken "
-        "to. Importing one brings nothing back that the ledger names",
+        "to. Importing one brings nothing back that the ledger names. What a killed server left in its folder for "
+        "temporary files goes with the next archive that passes through one",
     ),
 )
 
