@@ -8,7 +8,7 @@ from uuid import UUID
 
 from ...domain.apart import RESERVED
 from ...domain.errors import InvalidInput, NotFound
-from .finding import MOST_FOUND
+from .finding import MOST_FOUND, check_query
 
 OWNERS = ("user_id", "agent_id", "run_id")
 _IDENTITY = frozenset({*OWNERS, "actor_id"})
@@ -46,6 +46,8 @@ def owner(value: object, name: str) -> str | None:
     """An id of a user, agent or run: text without white space inside; numbers are taken as text."""
     if value is None:
         return None
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise RefusedInput(name, "must be one id, as text", "Read for one at a time")
     said = str(value).strip()
     if not said:
         raise RefusedInput(name, "is empty", "Give an id, or leave it out")
@@ -73,6 +75,16 @@ def filters(given: object, method: str, others: Mapping[str, object]) -> dict[st
     if not any(wanted.get(name) for name in OWNERS):
         raise RefusedInput("filters", "names no user_id, agent_id or run_id", "Give e.g. {'user_id': 'ada'}")
     return wanted
+
+
+def query(said: object) -> str:
+    """The words of a search."""
+    if not isinstance(said, str) or not said.strip():
+        raise RefusedInput("query", "must be text, and not empty")
+    try:
+        return check_query(said)
+    except InvalidInput as refused:
+        raise RefusedInput(refused.field, refused.problem) from None
 
 
 def top_k(value: object) -> int:

@@ -26,7 +26,7 @@ from ..operating.views import HistoryEntry
 from ..reading import Reading
 from . import mem0_arguments as given
 from . import mem0_filters
-from .finding import check_query, each_row, ranked
+from .finding import each_row, ranked
 
 _PROMOTED = ("actor_id", "role", "attributed_to", "expiration_date")
 """What stands beside the text and not in the metadata, where it is there."""
@@ -78,8 +78,7 @@ class Mem0Reading:
         """The best matches that a filter keeps, down to the least score."""
         caller.require("memory:read")
         mem0_filters.check(wanted)
-        if not isinstance(query, str) or not query.strip():
-            raise given.RefusedInput("query", "must be text, and not empty")
+        words = given.query(query)
         as_of = await self._look(caller, times)
         matching = await self._matching(caller.tenant, wanted, status, as_of)
         if matching is None:
@@ -87,11 +86,7 @@ class Mem0Reading:
         only: Sequence[UUID] | None = None
         if _beside_owners(wanted):
             only = [row.memory_id for row in await self._kept(matching, wanted)]
-        hits = [
-            hit
-            for hit in await ranked(self._engine, check_query(query), matching, limit, only)
-            if hit.score >= least
-        ]
+        hits = [hit for hit in await ranked(self._engine, words, matching, limit, only) if hit.score >= least]
         beginnings = await self._beginnings(caller.tenant, [hit.row for hit in hits])
         return [
             ({**await self._shown(caller.tenant, hit.row, beginnings[hit.row.memory_id]), "score": hit.score}, hit)
@@ -209,12 +204,14 @@ class Mem0Reading:
 
     async def _payload(self, tenant: UUID, row: MemoryRow) -> dict[str, Any]:
         """The fields by which a filter of mem0 may ask."""
+        beginning = (await self._beginnings(tenant, [row]))[row.memory_id]
         return {
             **(row.metadata or {}),
             **_promoted(row),
             **await self._owners(tenant, row),
             "data": row.content,
             "memory": row.content,
+            "created_at": beginning.at.isoformat(),
             "updated_at": row.occurred_at.isoformat(),
         }
 

@@ -695,3 +695,23 @@ def test_a_configuration_of_mem0_gives_the_model_and_says_what_is_not_used(
 def test_a_configuration_that_cannot_work_is_refused_by_name(config: Any, named: str):
     with pytest.raises(Misconfigured, match=named):
         read_config(config).model()
+
+
+@pytest.mark.parametrize("query", ["x" * 2_001, "a\x00b", " ", 5])
+def test_a_query_that_cannot_be_looked_for_is_a_value_error(facade: Mem0Memory, query: Any):
+    with pytest.raises(ValueError, match="query"):
+        facade.search(query, filters=OF)
+
+
+@pytest.mark.parametrize("owner", [["ada"], {"in": ["ada"]}, 1.5, True])
+def test_an_owner_that_is_no_single_id_is_refused(facade: Mem0Memory, owner: Any):
+    with pytest.raises(ValueError, match="one id, as text"):
+        facade.get_all(filters={"user_id": owner})
+
+
+def test_a_filter_asks_when_a_memory_was_first_said(facade: Mem0Memory):
+    one = facade.add("Likes tea", infer=False, user_id="ada")["results"][0]["id"]
+    facade.update(one, "Likes green tea")
+    said = facade.get_all(filters=OF)["results"][0]["created_at"]
+    for how, found in (("gte", 1), ("lte", 1), ("gt", 0), ("lt", 0)):
+        assert facade.get_all(filters={**OF, "created_at": {how: said}})["total"] == found, how
