@@ -1,7 +1,7 @@
 """Who asks, whether the form is one of this page's, and what an error looks like: the same for every page."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -9,6 +9,7 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
+from ...domain.display import one_line
 from ...domain.errors import InvalidCredential, LethelogError
 from ..access.caller import Caller, Permission
 from ..access.credentials import Credentials
@@ -29,6 +30,8 @@ class Visit:
     memory: AsyncMemory
     session: Session
     caller: Caller
+    who: str
+    """The actor in words, looked up for this visit: an erasure may have taken the name."""
     query: Form
     form: Form = field(default_factory=lambda: Form([]))
 
@@ -54,7 +57,7 @@ class Visit:
         common = {
             "visit": self,
             "path": self.request.url.path,
-            "who": self.session.name,
+            "who": self.who,
             "csrf": self.session.csrf,
             "notices": notices,
         }
@@ -122,16 +125,17 @@ class Desk:
         memory.position = session.position
         try:
             caller = await memory.caller()
+            who = one_line((await memory.whoami()).actor)
         except InvalidCredential:
             self.sessions.end(request.cookies.get(self.cookie))
             return to_login(request, "ended")
         except LethelogError as error:
             return problem(error)
-        visit = Visit(request, memory, session, caller, query_of(request))
+        visit = Visit(request, memory, session, caller, who, query_of(request))
         try:
             if posted:
                 form = await form_of(request, session.csrf)
-                visit = Visit(request, memory, session, caller, visit.query, form)
+                visit = replace(visit, form=form)
             return await view(visit)
         except InvalidCredential:
             # The token ended between two of a page's reads.

@@ -7,7 +7,6 @@ from re import fullmatch
 
 from fastapi import Request, Response
 
-from ...domain.display import one_line
 from ...domain.errors import AccessDenied, LethelogError
 from ..http.problems import STATUS
 from .desk import Desk, Visit, go, words_of_error
@@ -48,13 +47,11 @@ class Login:
             token = form.get("token", "").strip()
             memory = self.desk.serving.memory(token)
             caller = await memory.caller()
-            who = await memory.whoami()
         except LethelogError as error:
             wanted = None if form is None else form.get("next")
             return self._form(request, wanted, **words_of_error(error), status=STATUS.get(error.code, 500))
         self.desk.sessions.end(request.cookies.get(self.desk.cookie))
-        name = one_line(who.actor)
-        cookie = self.desk.sessions.begin(token, name, caller.actor.id, caller.expires_at)
+        cookie = self.desk.sessions.begin(token, caller.actor.id, caller.expires_at)
         response = go(own_address(form.get("next")))
         self._set(response, self.desk.cookie, cookie)
         response.delete_cookie(

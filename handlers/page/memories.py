@@ -104,7 +104,7 @@ def _moment(visit: Visit, entries: Sequence[HistoryEntry]) -> tuple[int | str | 
     step = visit.query.get("step", "")
     if not step:
         return None, len(entries)
-    if not (step.isascii() and step.isdigit() and 1 <= int(step) <= max(1, len(entries))):
+    if not (step.isascii() and step.isdigit() and len(step) < 9 and 1 <= int(step) <= max(1, len(entries))):
         raise InvalidInput("step", f"must be a number from 1 to {len(entries)}")
     if int(step) == len(entries):
         return None, len(entries)

@@ -24,8 +24,6 @@ class Session:
     """One browser that showed a token."""
 
     token: str = field(repr=False)
-    name: str
-    """Who it is, in words."""
     whose: UUID
     """The actor's opaque id."""
     ends_at: datetime
@@ -50,13 +48,13 @@ class Sessions:
         self._clock = clock
         self._kept: dict[bytes, Session] = {}
 
-    def begin(self, token: str, name: str, whose: UUID, expires_at: datetime | None) -> str:
+    def begin(self, token: str, whose: UUID, expires_at: datetime | None) -> str:
         """Begin one; answers what the cookie holds."""
         now = self._clock()
         self._sweep(now, whose)
         ends_at = now + LONGEST if expires_at is None else min(now + LONGEST, expires_at)
         cookie = secrets.token_urlsafe(32)
-        self._kept[_digest(cookie)] = Session(token, name, whose, ends_at, seen_at=now)
+        self._kept[_digest(cookie)] = Session(token, whose, ends_at, seen_at=now)
         return cookie
 
     def of(self, cookie: str | None) -> Session | None:

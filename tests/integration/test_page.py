@@ -13,6 +13,7 @@ from lethelog.domain.errors import InvalidCredential
 from lethelog.handlers.access.caller import Caller
 from lethelog.handlers.access.credentials import Credentials
 from lethelog.handlers.access.tokens import Tokens
+from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.http.serving import Serving
 from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.page.desk import WhileLoggedIn
@@ -23,6 +24,7 @@ from lethelog.streams.payloads import Actor, Envelope
 from .pages import ORIGIN, Browser, browsing, token_for
 from .passes import ToldJudge, pass_settings
 from .review_desk import edge, edge_of, staged
+from .test_erasure import erase
 
 
 @pytest.fixture
@@ -125,7 +127,7 @@ async def test_the_end_of_a_login_ends_what_still_streams(world, kept_up, ending
     served_by = Serving(world.engine, Credentials(world.engine), pass_settings(ToldJudge()))
     sessions = Sessions(world.clock)
     token = await token_for(world)
-    cookie = sessions.begin(token, "person:ada", uuid4(), None)
+    cookie = sessions.begin(token, uuid4(), None)
     session = sessions.of(cookie)
     assert session is not None
     memory = served_by.memory(session.token, WhileLoggedIn(session, served_by.credentials, world.clock))
@@ -188,10 +190,10 @@ async def test_a_session_ends_when_nothing_came_for_long(world, browser: Browser
 def test_one_caller_has_so_many_logins_and_never_ends_those_of_others(clock):
     sessions = Sessions(clock)
     ada, bo = uuid4(), uuid4()
-    others = sessions.begin("t", "bo", bo, None)
-    mine = [sessions.begin("t", "ada", ada, None) for _ in range(MOST_EACH + 1)]
+    others = sessions.begin("t", bo, None)
+    mine = [sessions.begin("t", ada, None) for _ in range(MOST_EACH + 1)]
     assert sessions.of(mine[0]) is None and sessions.of(mine[1]) is not None and sessions.of(others) is not None
-    assert sessions.of(sessions.begin("t", "ada", ada, clock.now)) is None
+    assert sessions.of(sessions.begin("t", ada, clock.now)) is None
 
 
 async def test_after_the_login_one_is_where_one_wanted_to_be_but_never_elsewhere(world, kept_up):
@@ -223,6 +225,22 @@ async def test_after_the_login_one_is_where_one_wanted_to_be_but_never_elsewhere
             await browser.get("/login")
             answer = await browser.send("/login", {"token": token, "next": elsewhere})
             assert answer.headers["location"] == "/", elsewhere
+
+
+async def test_who_was_erased_is_named_by_no_page_any_more(world, browser: Browser):
+    assert "person:ada" in (await browser.get("/dashboard")).text
+    await world.remember("Likes tea", user_id="ada")
+    await erase(world, Erasures(world.engine), subject="ada")
+    page = await browser.get("/dashboard")
+    assert page.status_code == 200 and "ada" not in page.text
+
+
+async def test_a_step_that_is_no_number_of_a_history_is_refused(world, browser: Browser):
+    memory = await world.remember("Likes tea")
+    await world.catch_up()
+    for step in ("0", "9", "x", "1" * 5_000):
+        assert (await browser.get(f"/memories/{memory}?step={step}")).status_code == 422, step[:9]
+    assert (await browser.get(f"/memories/{memory}?step=1")).status_code == 200
 
 
 async def test_what_is_foreign_and_what_is_unknown_look_alike(world, browser: Browser):
