@@ -136,7 +136,8 @@
   document.addEventListener("htmx:afterSettle", (event) => {
     if (event.detail.target === document.body || event.target === document.body) {
       arrived();
-      document.getElementById("main").focus({ preventScroll: true });
+      // Who is somewhere in the new page already is left there.
+      if (document.activeElement === document.body) document.getElementById("main").focus({ preventScroll: true });
       return;
     }
     choose();
