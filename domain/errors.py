@@ -94,6 +94,18 @@ class KeyReused(Conflict):
     code = "key_reused"
 
 
+class JudgingOff(Conflict):
+    """The tenant does not allow that its texts are put before a judge or an extractor (settlement 13)."""
+
+    code = "judging_off"
+
+
+class TextTooLong(Conflict):
+    """The text is longer than what is put before an extractor, which reads none in part."""
+
+    code = "text_too_long"
+
+
 class AccessDenied(LethelogError):
     """The caller's credential lacks the scope this needs."""
 

@@ -229,12 +229,56 @@ def _invalid(report: ValidationError) -> InvalidInput:
         return InvalidInput(path, "unknown field", "Check the spelling; unknown fields are never ignored")
     if first["type"] == "missing":
         return InvalidInput(path, "is required")
-    text = first["msg"].removeprefix("Value error, ").removeprefix("Input ").removeprefix("String ")
-    if first["type"] == "tuple_type":
-        text = "should be a list"
-    elif first.get("ctx", {}).get("pattern") == _SCOPE:
-        text = "should be of a-z, 0-9 and -, and begin with a letter or a digit"
-    return InvalidInput(path, text)
+    return InvalidInput(path, _problem(first["type"], first.get("ctx", {}), first["msg"]))
+
+
+def _problem(kind: str, told: Mapping[str, Any], said: str) -> str:
+    """What was wrong, in words that fit every door: pydantic's are about Python's types."""
+    if kind == "value_error":
+        return said.removeprefix("Value error, ")
+    if told.get("pattern") == _SCOPE:
+        return "should be of a-z, 0-9 and -, and begin with a letter or a digit"
+    if kind in ("too_short", "too_long"):
+        bound = f"at least {told['min_length']}" if kind == "too_short" else f"at most {told['max_length']}"
+        return f"holds {told['actual_length']} items; {bound} are taken"
+    return _PROBLEMS.get(kind, "is not of the form that is taken here").format_map(told)
+
+
+_WHOLE, _LIST, _OBJECT = (
+    "should be a whole number",
+    "should be a list",
+    "should be an object: fields and their values",
+)
+_PROBLEMS: Mapping[str, str] = {
+    "string_type": "should be text",
+    "string_too_short": "should have at least {min_length} characters",
+    "string_too_long": "should have at most {max_length} characters",
+    "string_pattern_mismatch": "should match {pattern}",
+    "literal_error": "should be {expected}",
+    "bool_type": "should be true or false",
+    "bool_parsing": "should be true or false",
+    "int_type": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_parsing_size": _WHOLE,
+    "int_from_float": _WHOLE,
+    "float_type": "should be a number",
+    "float_parsing": "should be a number",
+    "finite_number": "should be a finite number",
+    "greater_than": "should be greater than {gt}",
+    "greater_than_equal": "should be at least {ge}",
+    "less_than": "should be less than {lt}",
+    "less_than_equal": "should be at most {le}",
+    "tuple_type": _LIST,
+    "list_type": _LIST,
+    "set_type": _LIST,
+    "frozen_set_type": _LIST,
+    "dict_type": _OBJECT,
+    "mapping_type": _OBJECT,
+    "model_type": _OBJECT,
+    "model_attributes_type": _OBJECT,
+    "uuid_type": "is not an id",
+    "uuid_parsing": "is not an id",
+}
 
 
 def normalised(text: str) -> str:

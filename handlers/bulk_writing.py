@@ -35,11 +35,12 @@ class ManyWritten(View):
 
     items: tuple[WrittenItem, ...]
     counts: dict[str, int]
-    position: int
+    position: int | None
+    """The newest of theirs, which reads can wait for; None where all were refused."""
 
 
-async def write_many(writes: Iterable[Callable[[], Awaitable[Written]]], position: int) -> ManyWritten:
-    """Do all, and tell of each; ``position`` is where reads waited for before."""
+async def write_many(writes: Iterable[Callable[[], Awaitable[Written]]]) -> ManyWritten:
+    """Do all, and tell of each."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def one(write: Callable[[], Awaitable[Written]]) -> WrittenItem:
@@ -55,8 +56,8 @@ async def write_many(writes: Iterable[Callable[[], Awaitable[Written]]], positio
     counts: dict[str, int] = {}
     for item in items:
         counts[item.status] = counts.get(item.status, 0) + 1
-    reached = max((item.position for item in items if item.position is not None), default=0)
-    return ManyWritten(items=items, counts=counts, position=max(position, reached))
+    reached = max((item.position for item in items if item.position is not None), default=None)
+    return ManyWritten(items=items, counts=counts, position=reached)
 
 
 def checked_items(field: str, items: object) -> "list[Any]":

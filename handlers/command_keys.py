@@ -29,6 +29,6 @@ async def command_key(vault: Vault, tenant: UUID, command: Input, key: str | Non
     )
 
 
-def checked_key(key: str | None) -> str | None:
+def checked_key(key: object) -> str | None:
     """The key that a client gave. Raises `InvalidInput` for one that is none."""
     return parse(_Keyed, {"key": key}).key

@@ -186,7 +186,7 @@ class AsyncMemory(
         found = checked_items("items", items)
         keys = item_keys(key, len(found))
         writes = [partial(self._remember, given, one) for given, one in zip(found, keys, strict=True)]
-        return self._many(await write_many(writes, self.position))
+        return self._many(await write_many(writes))
 
     async def archive_many(
         self,
@@ -203,7 +203,7 @@ class AsyncMemory(
             partial(self.archive, one, reason=reason, key=item, **written)
             for one, item in zip(ids, item_keys(key, len(ids)), strict=True)
         ]
-        return self._many(await write_many(writes, self.position))
+        return self._many(await write_many(writes))
 
     async def import_memory(
         self, content: str, *, key: str | None = None, **fields: Unpack[RememberFields]
@@ -368,10 +368,11 @@ class AsyncMemory(
         report: Report = silent,
         **chosen: Unpack[ArchiveFields],
     ) -> ArchiveWritten:
-        """Write this tenant, or the memories that a filter keeps, into one file; compressed for ``.gz``.
+        """Write this tenant, or the memories that a filter keeps, as one archive.
 
-        It holds them in clear, by outside names, with their history, proposals and decisions. That it was written
-        is on record. The file appears once it is whole; broken off, nothing is left.
+        It holds them in clear, by outside names, with their history, proposals and decisions; compressed where its
+        name ends in ``.gz``. That it was written is on record. The file appears once it is whole; broken off,
+        nothing is left.
         """
         written, position = await self._exporting.export(
             await self.caller(), path_of(path), chosen, report, overwrite=overwrite
@@ -387,7 +388,7 @@ class AsyncMemory(
         ``dry_run`` tells what would come, item by item, and changes nothing.
         """
         result = await self._importing.import_archive(await self.caller(), path_of(path), report, dry_run=dry_run)
-        self.position = max(self.position, result.position)
+        self.position = max(self.position, result.position or 0)
         return result
 
     async def import_foreign(
@@ -398,7 +399,7 @@ class AsyncMemory(
         Everything comes in as the words of an importer; what has no place here is listed.
         """
         result = await self._foreign.take_over(await self.caller(), source, path_of(path), report, dry_run=dry_run)
-        self.position = max(self.position, result.position)
+        self.position = max(self.position, result.position or 0)
         return result
 
     async def briefing(
@@ -483,7 +484,7 @@ class AsyncMemory(
             judgment=state.judgment,
             policy=await self._policies.shown(state),
             policy_version=state.policy_version,
-            position=self.position,
+            position=await self.engine.log.newest_position(state.id, state.id),
         )
 
     async def set_judgment(self, enabled: bool) -> SettingsView:
@@ -530,7 +531,7 @@ class AsyncMemory(
         return self._noted(await self._commands.remember(await self.caller(), fields, Retry(key)))
 
     def _many(self, written: ManyWritten) -> ManyWritten:
-        self.position = max(self.position, written.position)
+        self.position = max(self.position, written.position or 0)
         return written
 
     def _reached(self, position: int) -> int:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from ..domain.errors import NotCaughtUp
+from ..domain.errors import InvalidInput, NotCaughtUp
 from ..streams.database import Connection, Pool
 from ..streams.leadership import is_led
 from .generations import HOME
@@ -80,21 +80,25 @@ async def read_progress(connection: Connection, name: str, schema: str | None = 
     return Progress(*row, led=led) if row is not None else Progress(name, "", "", 0, None, None, None, led=led)
 
 
-async def read_position(connection: Connection, name: str) -> int:
-    """The position of a read model's current generation; 0 where it was never built."""
-    cursor = await connection.execute(
-        f"select position from {HOME}.tracking where name = %s and state = 'current'", (name,)
-    )
-    row = await cursor.fetchone()
-    return row[0] if row is not None else 0
+async def read_position(connection: Connection, name: str) -> tuple[int, int]:
+    """The position of a read model's current generation, 0 where it was never built; and that of the log."""
+    row = await (await connection.execute(_POSITION, (name,))).fetchone()
+    assert row is not None
+    return row
 
 
 async def wait_for(database: Pool, name: str, position: int, *, seconds: float = 10.0) -> None:
-    """Return once a read model reached a position (read your own write), or raise `NotCaughtUp`."""
+    """Return once a read model reached a position (read your own write), or raise `NotCaughtUp`.
+
+    Raises `InvalidInput` at once for a position that the log does not have.
+    """
 
     async def look() -> int:
         async with database.connection() as connection:
-            return await read_position(connection, name)
+            reached, head = await read_position(connection, name)
+        if head < position:
+            raise InvalidInput("after", f"is beyond the end of the log, which is at position {head}")
+        return reached
 
     try:
         async with asyncio.timeout(seconds):
@@ -108,6 +112,10 @@ async def wait_for(database: Pool, name: str, position: int, *, seconds: float =
         ) from None
 
 
+_POSITION = f"""
+    select coalesce((select position from {HOME}.tracking where name = %s and state = 'current'), 0),
+        (select position from lethelog.head)
+"""
 _PROGRESS = f"""
     select t.name, t.schema, t.version, t.position, t.stalled_at, t.error, t.moved_at,
         (select count(*)::int from {HOME}.parked p where p.name = t.name and p.schema = t.schema),

@@ -379,6 +379,15 @@ class Log:
         )
         return rows[0][0] if rows else None
 
+    async def newest_position(self, tenant: UUID, stream: UUID) -> int:
+        """Position of a stream's newest event; 0 where it has none."""
+        rows = await self._doors.rows(
+            tenant,
+            "select position from lethelog.events where tenant = %s and stream = %s order by version desc limit 1",
+            (tenant, stream),
+        )
+        return rows[0][0] if rows else 0
+
     async def holders(self, tenant: UUID, wanted: Sequence[tuple[str, bytes]]) -> list[UUID | None]:
         """Who holds each (kind, digest) now, in the order asked."""
         rows = await self._doors.rows(

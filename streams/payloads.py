@@ -38,6 +38,8 @@ class UnreadableEvent(LethelogError):
 class WrittenByNewer(UnreadableEvent):
     """A payload in a schema that only a newer version knows."""
 
+    code = "written_by_newer"
+
 
 class Actor(NamedTuple):
     """Who did it: kind, and the opaque id of the person, agent or process."""

@@ -33,6 +33,8 @@ class UnusableKey(Misconfigured):
     Never to be taken for a destroyed one, which is not there at all.
     """
 
+    code = "unusable_key"
+
 
 def new_key() -> bytes:
     """A fresh random 256-bit key."""

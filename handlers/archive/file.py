@@ -112,9 +112,7 @@ class ArchiveWriter:
     def __init__(self, path: Path, header: Header, *, overwrite: bool) -> None:
         """Raises `InvalidInput` where the file exists already, `Misconfigured` where it cannot be written."""
         if path.exists() and not overwrite:
-            raise InvalidInput(
-                "file", "exists already", "Choose another, or replace it: --overwrite (overwrite=True)"
-            )
+            raise InvalidInput("file", "exists already", "Choose another, or overwrite it")
         self._path = path
         self._draft = path.with_name(f"{path.name}.partial")
         self._body = hashlib.sha256()
@@ -184,7 +182,7 @@ class ArchiveReader:
         with self._open() as lines:
             said = _json_object(next(lines, b""))
         if said is None or said.get("lethelog") != "archive":
-            fix = pointer(self._path) or "Files of mem0 and MCP's reference server are imported with --from"
+            fix = pointer(self._path) or "For a file of another system, name its format: mem0, mcp-memory"
             raise InvalidInput("file", "is no archive of Lethelog", fix)
         if said.get("format") != FORMAT:
             raise InvalidInput(

@@ -74,7 +74,8 @@ class ForeignResult(View):
     remarks: tuple[ForeignRemark, ...]
     """At most `LISTED`."""
     remarks_count: int
-    position: int
+    position: int | None
+    """Position of the log that reads can wait for; None where nothing is here by it."""
 
 
 @dataclass(slots=True)
@@ -133,7 +134,7 @@ class TakingOver:
             items=tuple(tally.items),
             remarks=tuple(tally.remarks[:LISTED]),
             remarks_count=len(tally.remarks),
-            position=position,
+            position=position or None,
         )
 
     async def _bring(self, importer: Caller, one: SaidElsewhere) -> tuple[ForeignItem, int]:
@@ -145,7 +146,9 @@ class TakingOver:
                 if memory_id is None:
                     written = await self._commands.import_memory(importer, version, retry)
                     if written.deduplicated:
-                        return _item(one, "duplicate", "a memory here holds the same text", written.memory.id), 0
+                        return _item(
+                            one, "duplicate", "a memory here holds the same text", written.memory.id
+                        ), written.position
                 else:
                     arguments = {**version, "memory_id": memory_id}
                     written = await self._commands.revise_imported(importer, arguments, retry)
@@ -193,7 +196,7 @@ def _read(source: ForeignFormat, path: Path) -> list[Found]:
         return _READ[source](path)
     except InvalidInput as error:
         looks = pointer(path)
-        if not looks or f"--from {source}" in looks:
+        if not looks or f"the format {source}" in looks:
             raise
         raise InvalidInput(error.field, error.problem, looks) from None
 

@@ -48,8 +48,8 @@ class ImportResult(View):
     duplicate, refused."""
     items: tuple[ImportedItem, ...]
     """Those that did not come in; in a dry run those that would, too. At most `LISTED`."""
-    position: int
-    """Position of the log that reads can wait for."""
+    position: int | None
+    """Position of the log that reads can wait for; None where nothing came in."""
 
     def count(self, *actions: str) -> int:
         """How many items these things became of."""
@@ -123,7 +123,7 @@ class Importing:
             events=events,
             counts={kind: dict(found) for kind, found in tally.counts.items()},
             items=tuple(tally.listed),
-            position=last,
+            position=last or None,
         )
 
     async def _append(self, planner: Planner, batch: list[Item], plan: Plan, last: int) -> tuple[Plan, int]:

@@ -6,14 +6,17 @@ from pathlib import Path
 
 _HEAD = 64 * 2**10
 _LOOKS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r'\A\s*\{\s*"lethelog"\s*:\s*"archive"'), "an archive of Lethelog: import it without --from"),
+    (
+        re.compile(r'\A\s*\{\s*"lethelog"\s*:\s*"archive"'),
+        "an archive of Lethelog itself, which is imported without naming a format",
+    ),
     (
         re.compile(r'^\s*\{[^\n]*"type"\s*:\s*"(entity|relation)"', re.MULTILINE),
-        "the memory file of MCP's reference server: import it with --from mcp-memory",
+        "the memory file of MCP's reference server: name the format mcp-memory",
     ),
     (
         re.compile(r'\A\s*[\[{].*?"(memory|new_memory|memory_id)"\s*:', re.DOTALL),
-        "what mem0's get_all or history gives: import it with --from mem0",
+        "what mem0's get_all or history gives: name the format mem0",
     ),
 )
 

@@ -1,13 +1,16 @@
 """`AsyncClient` and `Client`: a memory that another process serves (``lethelog serve``)."""
 
 import asyncio
+import contextlib
 import functools
+import gzip
 import hashlib
 import inspect
 import json
 import os
 import secrets
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from io import BufferedWriter
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, cast
 
@@ -223,7 +226,7 @@ class AsyncClient:
                 async with self.wire.streaming(
                     "GET", "/events/stream", params, headers, silence_seconds=_SILENCE_SECONDS
                 ) as response:
-                    last = last or _begin(params, response)
+                    last = last or response.headers.get(POSITION_HEADER)
                     async for event_id, data in _messages(response):
                         event = EventView.model_validate_json(data)
                         last = event_id
@@ -256,29 +259,28 @@ class AsyncClient:
         report: Report = silent,
         **chosen: Unpack[ArchiveFields],
     ) -> ArchiveWritten:
-        """See `AsyncMemory.export_archive`; the file is written on this machine, uncompressed."""
+        """See `AsyncMemory.export_archive`; the file is written, and compressed, on this machine."""
         file = path_of(path)
-        if file.suffix == ".gz":
-            raise InvalidInput("path", "must not end in .gz here; compress the file afterwards")
         if file.exists() and not overwrite:
             raise InvalidInput("path", "names a file that exists", "Choose another, or overwrite it")
         partial = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
         try:
             async with self.wire.streaming("GET", "/archive", _sent_fields(dict(chosen))) as response:
                 said, seen = response.headers.get(ARCHIVE_HEADER, ""), hashlib.sha256()
-                with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+                with _private(partial, compressed=file.suffix == ".gz") as out:
                     async for chunk in response.aiter_bytes():
                         seen.update(chunk)
-                        out.write(chunk)
+                        await asyncio.to_thread(out.write, chunk)
             written = ArchiveWritten.model_validate_json(said)
             if seen.hexdigest() != written.sha256:
                 raise Unavailable("the archive did not arrive as it was sent; try again")
+            digest = await asyncio.to_thread(_digest, partial)
             partial.replace(file)
         except ValidationError:
             raise Unavailable("the archive broke off before its end; try again") from None
         finally:
             partial.unlink(missing_ok=True)
-        return written.model_copy(update={"file": str(file)})
+        return written.model_copy(update={"file": str(file), "sha256": digest})
 
     async def import_archive(
         self, path: str | Path, *, dry_run: bool = False, report: Report = silent
@@ -338,13 +340,6 @@ def _is_position(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _begin(params: dict[str, Any], response: httpx2.Response) -> str | None:
-    """The event that a stream begins behind: where it goes on if it breaks before it gave one."""
-    if "from_position" in params:
-        return str(int(params["from_position"]) - 1)
-    return response.headers.get(POSITION_HEADER)
-
-
 async def _messages(response: httpx2.Response) -> AsyncGenerator[tuple[str, str]]:
     event_id, data = "", list[str]()
     async for line in response.aiter_lines():
@@ -358,6 +353,22 @@ async def _messages(response: httpx2.Response) -> AsyncGenerator[tuple[str, str]
             event_id = value
         elif name == "data":
             data.append(value)
+
+
+@contextlib.contextmanager
+def _private(path: Path, *, compressed: bool) -> Generator[BufferedWriter | gzip.GzipFile]:
+    """A new file that its owner alone may read."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        if not compressed:
+            yield file
+            return
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+            yield packed
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 async def _chunks(file: Path) -> AsyncGenerator[bytes]:

@@ -9,6 +9,7 @@ import httpx2
 from pydantic import BaseModel
 
 from ...domain.errors import InvalidInput, LethelogError, Misconfigured, Unavailable
+from ..command_keys import checked_key
 from ..http import wire
 from ..http.problems import error_of
 from ..http.routes import BY_VERB, KEY_HEADER, POSITION_HEADER, PREFIX, Memories
@@ -16,6 +17,7 @@ from ..http.routes import BY_VERB, KEY_HEADER, POSITION_HEADER, PREFIX, Memories
 ATTEMPTS = 3
 """Of a request that may be repeated: a read, or a write with a key."""
 _PAUSES = (0.2, 1.0)
+_EXAMPLE = "https://memory.example.org"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -33,13 +35,16 @@ class Wire:
     ) -> None:
         base = httpx2.URL(url)
         if base.scheme not in ("http", "https") or not base.host:
-            raise Misconfigured("the URL of the server must be like https://memory.example.org")
+            raise Misconfigured(f"the URL of the server must be like {_EXAMPLE}")
+        if base.path.rstrip("/").endswith(PREFIX):
+            raise Misconfigured(f"give the server's address without {PREFIX}, like {_EXAMPLE}")
         if base.scheme == "http" and base.host not in _LOOPBACK and not allow_plain_http:
             raise Misconfigured(
                 f"{base.host} is another machine, and http would show it the token in clear; use https, or say "
                 "allow_plain_http=True"
             )
         self.position = 0
+        self._address = str(base.copy_with(username=None, password=None, query=None, fragment=None)).rstrip("/")
         self._timeout = timeout
         self._http = httpx2.AsyncClient(
             base_url=str(base).rstrip("/") + PREFIX,
@@ -98,15 +103,15 @@ class Wire:
         try:
             response = await self._http.send(request, stream=True)
         except httpx2.TransportError as error:
-            raise _unreachable(error) from None
+            raise self._unreachable(error) from None
         try:
             if response.status_code >= 400:
                 await response.aread()
-                raise _problem(response)
+                raise self._problem(response)
             self._note(response)
             yield response
         except httpx2.TransportError as error:
-            raise _unreachable(error) from None
+            raise self._unreachable(error) from None
         finally:
             await response.aclose()
 
@@ -118,11 +123,11 @@ class Wire:
                 response = await self._http.request(method, path, headers=dict(headers), **sent)
             except httpx2.TransportError as error:
                 if pause is None:
-                    raise _unreachable(error) from None
+                    raise self._unreachable(error) from None
             else:
                 if response.status_code < 400:
                     return response
-                problem = _problem(response)
+                problem = self._problem(response)
                 # One that waited for a read model has waited long enough.
                 if pause is None or type(problem) is not Unavailable:
                     raise problem
@@ -134,6 +139,26 @@ class Wire:
         if position.isdigit():
             self.position = max(self.position, int(position))
 
+    def _problem(self, response: httpx2.Response) -> LethelogError:
+        try:
+            document = response.json()
+        except ValueError:
+            document = None
+        if isinstance(document, dict) and "code" in document:
+            said = cast("dict[str, Any]", document)
+            if said["code"] == "rate_limited":
+                return Unavailable("more requests than the server allows at a time; try again in a moment")
+            if said["code"] == "no_route":
+                return Misconfigured(
+                    f"no Lethelog server of this version stands at {self._address}; give the server's address "
+                    f"without a path behind it, like {_EXAMPLE}"
+                )
+            return error_of(said)
+        return Unavailable(f"{self._address} answers {response.status_code}, and not as a Lethelog server does")
+
+    def _unreachable(self, error: httpx2.TransportError) -> Unavailable:
+        return Unavailable(f"the server at {self._address} does not answer ({type(error).__name__})")
+
 
 def _validated(model: type[BaseModel], content: bytes) -> Any:
     try:
@@ -142,23 +167,6 @@ def _validated(model: type[BaseModel], content: bytes) -> Any:
         raise Unavailable(
             "the server answers what this version does not understand; are both of one version?"
         ) from None
-
-
-def _problem(response: httpx2.Response) -> LethelogError:
-    try:
-        document = response.json()
-    except ValueError:
-        document = None
-    if isinstance(document, dict) and "code" in document:
-        said = cast("dict[str, Any]", document)
-        if said["code"] == "rate_limited":
-            return Unavailable("more requests than the server allows at a time; try again in a moment")
-        return error_of(said)
-    return Unavailable(f"the server answers {response.status_code}, and not as a Lethelog server does")
-
-
-def _unreachable(error: httpx2.TransportError) -> Unavailable:
-    return Unavailable(f"the server does not answer ({type(error).__name__})")
 
 
 def _seconds(value: object) -> float:
@@ -172,7 +180,8 @@ def _params(arguments: Mapping[str, Any]) -> list[tuple[str, str | int | float |
         raise InvalidInput("input", "must hold text, numbers, ids and instants") from None
 
 
-def _header(key: object) -> str:
-    if not isinstance(key, str) or not key.isascii() or not key.isprintable():
+def _header(given: object) -> str:
+    key = checked_key(given)
+    if key is None or not key.isascii() or not key.isprintable():
         raise InvalidInput("key", "must be printable ASCII text, since it travels in a header")
     return key

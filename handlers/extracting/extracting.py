@@ -19,8 +19,10 @@ from ...domain.errors import (
     Erased,
     ExtractorMalformed,
     ExtractorUnavailable,
+    JudgingOff,
     KeyReused,
     NotCaughtUp,
+    TextTooLong,
 )
 from ...domain.extraction import (
     EXTRACTION_OPERATION,
@@ -131,13 +133,13 @@ class Extracting:
             return
         try:
             await self.read(task, memory)
-        except (NotAllowed, Erased):
+        except (JudgingOff, Erased):
             return
         except NotCaughtUp:
             raise RetryLater(5.0) from None
         except BudgetExceeded:
             await self._record(task, _unread(memory, self._extractor.identity, "budget_exceeded"))
-        except TooLong:
+        except TextTooLong:
             await self._record(task, _unread(memory, self._extractor.identity, "too_long"))
         except ExtractorUnavailable as error:
             asked = error.details.get("retry_after")
@@ -147,8 +149,8 @@ class Extracting:
     async def read(self, task: Task, memory: Memory) -> UUID:
         """Send the text of a live memory, stage what was read, and put it on record. Gives the id of the record.
 
-        Raises `NotAllowed`, `TooLong`, `BudgetExceeded`, `Erased`, `NotCaughtUp` for the read model of facts, and
-        what an extractor raises; nothing is staged then.
+        Raises `JudgingOff`, `TextTooLong`, `BudgetExceeded`, `Erased`, `NotCaughtUp` for the read model of facts,
+        and what an extractor raises; nothing is staged then.
         """
         await wait_for(self._engine.database, "facts", await self._engine.log.head())
         call = await self._reserve(task, memory)
@@ -170,7 +172,7 @@ class Extracting:
     async def _reserve(self, task: Task, memory: Memory) -> _Call:
         """Take a slot of the day's budget, with the opt-in and the memory of this moment."""
         if len(memory.content or "") > MOST_CHARS:
-            raise TooLong(
+            raise TextTooLong(
                 f"the memory holds {len(memory.content or '')} characters; at most {MOST_CHARS} are put before an "
                 "extractor, since nothing is read in part",
                 memory_id=memory.id,
@@ -182,7 +184,7 @@ class Extracting:
         call = next(one for n in count(1) if (one := uuid5(task.id, f"call {day} {n}")) not in settled)
         tenant = await self._engine.tenants.get(task.tenant, fresh=True)
         if not tenant.judgment:
-            raise NotAllowed(
+            raise JudgingOff(
                 "judging is off for this tenant, so no text is sent; to allow it: lethelog settings judgment on"
             )
         request = make_extraction(memory)
@@ -306,14 +308,6 @@ class Extracting:
                     if events and await self._engine.log.newest_name(task.tenant, task.id) is not None:
                         events = []
         raise Conflict("the budget keeps changing; try again")
-
-
-class NotAllowed(Conflict):
-    """The tenant does not allow that its texts are put before a judge or an extractor."""
-
-
-class TooLong(Conflict):
-    """The text is longer than what is put before an extractor."""
 
 
 def _unread(memory: Memory, extractor: str, outcome: ExtractionOutcome) -> e.ExtractionRecorded:

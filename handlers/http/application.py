@@ -7,15 +7,16 @@ from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from ...domain.errors import LethelogError
-from ..page.mounting import failed_page, mount_page, no_page, wants_page
+from ..page.mounting import failed_page, mount_page, wants_page
 from .archives import Archives
 from .bounds import BodyBound, RateBound
 from .endpoint import JSON, NotJson, as_problem, endpoint, problem_response
 from .health import Figures, add_health
+from .nowhere import no_route
 from .openapi import document
 from .places import Places
 from .problems import described
-from .routes import PREFIX, ROUTES
+from .routes import PREFIX, ROUTES, methods_of
 from .serving import Serving
 from .settings import HttpSettings
 from .streaming import Streams
@@ -32,7 +33,7 @@ def create_app(serving: Serving, settings: HttpSettings | None = None, places: P
         app.add_api_route(
             PREFIX + route.path,
             endpoint(serving, route),
-            methods=[route.method],
+            methods=methods_of(route.method),
             name=route.verb,
             include_in_schema=False,
             response_model=None,
@@ -44,14 +45,15 @@ def create_app(serving: Serving, settings: HttpSettings | None = None, places: P
         ("/archive", "GET", archives.export),
         ("/archive", "POST", archives.take_in),
         ("/archive/{source}", "POST", archives.take_over),
-        ("/openapi.json", "GET", _openapi()),
     ):
+        # Without HEAD: what they send is not known before it is made, and an export is put on record.
         app.add_api_route(PREFIX + path, answer, methods=[method], include_in_schema=False, response_model=None)
+    app.add_api_route(PREFIX + "/openapi.json", _openapi(), methods=methods_of("GET"), include_in_schema=False)
     mount_page(app, serving, bounds, streams)
     add_health(app, serving, figures)
     app.add_exception_handler(LethelogError, _lethelog_error)
     app.add_exception_handler(NotJson, _not_json)
-    app.add_exception_handler(HTTPException, _no_route)
+    app.add_exception_handler(HTTPException, no_route)
     app.add_middleware(BodyBound, settings=bounds)
     app.add_middleware(RateBound, settings=bounds)
     app.add_middleware(Watched, count=figures.count, failed=_failed)
@@ -81,13 +83,3 @@ async def _lethelog_error(request: Request, error: Exception) -> Response:
 
 async def _not_json(_request: Request, _error: Exception) -> Response:
     return as_problem(described("unsupported_media_type", 415, "send the body as application/json"))
-
-
-async def _no_route(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if wants_page(request):
-        return no_page(error.status_code)
-    detail = "nothing stands at this address" if error.status_code == 404 else "this address takes no such method"
-    response = as_problem(described("no_route", error.status_code, detail))
-    response.headers.update(dict(error.headers or {}))
-    return response

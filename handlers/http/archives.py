@@ -1,11 +1,12 @@
 """Archives over the wire: written to a file of this machine and sent, or received into one and read."""
 
 import asyncio
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 from fastapi import Request, Response
 from starlette.responses import FileResponse
@@ -20,6 +21,7 @@ from ..archive.importing import ImportResult
 from . import wire
 from .endpoint import JSON, bearer
 from .places import InPlace, Places
+from .pointing import WHOLE
 from .routes import ARCHIVE_HEADER, POSITION_HEADER, Route
 from .serving import Serving
 
@@ -84,7 +86,8 @@ class Archives:
         asked = parse(ImportQuery, wire.from_query(IMPORT, request.query_params.multi_items()))
         with self._places.take(caller), tempfile.TemporaryDirectory(prefix="lethelog-import-") as folder:
             file = await _received(request, Path(folder) / "archive.jsonl")
-            result = await memory.import_archive(file, dry_run=asked.dry_run)
+            with _said_of_the_body():
+                result = await memory.import_archive(file, dry_run=asked.dry_run)
         return Response(result.model_dump_json(), media_type=JSON)
 
     async def take_over(self, request: Request) -> Response:
@@ -98,16 +101,20 @@ class Archives:
         asked = parse(ImportQuery, wire.from_query(FOREIGN, request.query_params.multi_items()))
         with self._places.take(caller), tempfile.TemporaryDirectory(prefix="lethelog-import-") as folder:
             file = await _received(request, Path(folder) / "foreign.json")
-            result = await memory.import_foreign(cast(ForeignFormat, source), file, dry_run=asked.dry_run)
+            with _said_of_the_body():
+                result = await memory.import_foreign(cast(ForeignFormat, source), file, dry_run=asked.dry_run)
         return Response(result.model_dump_json(), media_type=JSON)
 
 
-def descriptions() -> Mapping[str, Any]:
-    """What the document says of them."""
-    return {
-        "/archive": {"get": (EXPORT, _LINES), "post": (IMPORT, _LINES)},
-        "/archive/{source}": {"post": (FOREIGN, "application/octet-stream")},
-    }
+@contextlib.contextmanager
+def _said_of_the_body() -> Generator[None]:
+    """What is wrong with the file is wrong with what was sent."""
+    try:
+        yield
+    except InvalidInput as error:
+        if error.field != "file":
+            raise
+        raise InvalidInput(WHOLE, error.message.removeprefix("file: ")) from None
 
 
 async def _received(request: Request, file: Path) -> Path:
@@ -117,5 +124,5 @@ async def _received(request: Request, file: Path) -> Path:
             size += len(chunk)
             await asyncio.to_thread(out.write, chunk)
     if not size:
-        raise InvalidInput("body", "is empty", "Send the file itself as the body")
+        raise InvalidInput(WHOLE, "is empty", "Send the file itself as the body")
     return file

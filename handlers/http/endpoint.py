@@ -8,13 +8,15 @@ from typing import Any
 from fastapi import Request, Response
 from pydantic import BaseModel
 
-from ...domain.errors import Conflict, InvalidCredential, InvalidInput, LethelogError
+from ...domain.errors import Conflict, InvalidCredential, InvalidInput, LethelogError, WrongKind
 from ...domain.fields import parse
+from ..command_keys import checked_key
 from ..memory import AsyncMemory
 from ..operating.views import MemoryView, Written
 from . import wire
+from .pointing import field_of, places_by_verb, places_of
 from .problems import MEDIA_TYPE, RETRY_SECONDS, described, problem_of
-from .routes import KEY_HEADER, POSITION_HEADER, Memories, Route
+from .routes import KEY_HEADER, POSITION_HEADER, PREFIX, VERSION_HEADER, Memories, Route
 from .serving import Serving
 
 JSON = "application/json"
@@ -34,13 +36,14 @@ def endpoint(serving: Serving, route: Route) -> Callable[[Request], Awaitable[Re
         arguments = await arguments_of(route, request)
         # Refused here, as the document says: the Python door takes some of them as plain arguments.
         parse(route.takes, {name: value for name, value in arguments.items() if name != "key"})
-        matched = "if-match" in request.headers and route.versioned
+        matched = VERSION_HEADER in request.headers and route.versioned
         try:
             found = await verb_of(memory, route.verb)(**arguments)
-        except Conflict as error:
+        except LethelogError as error:
+            document = _refused(request, route, arguments, error)
             if matched and type(error) is Conflict:
-                return _precondition_failed(error)
-            raise
+                document |= described("precondition_failed", 412, error.message)
+            return _told(document)
         return _answered(route, found, memory)
 
     return answer
@@ -87,20 +90,29 @@ def _of_headers(route: Route, headers: Mapping[str, str]) -> dict[str, Any]:
     if key is not None:
         if not route.keyed:
             raise InvalidInput(KEY_HEADER, "is not taken here; leave it out")
-        found["key"] = key
-    seen = headers.get("if-match")
+        found["key"] = _key(key)
+    seen = headers.get(VERSION_HEADER)
     if seen is not None and route.versioned:
         version = fullmatch(r'"([1-9][0-9]{0,17})"', seen.strip())
         if version is None:
-            raise InvalidInput("If-Match", 'must be the ETag of a memory, such as "3"')
+            raise InvalidInput(VERSION_HEADER, 'must be the ETag of a memory, such as "3"')
         found["expected_version"] = int(version[1])
     return found
+
+
+def _key(given: str) -> str | None:
+    try:
+        return checked_key(given)
+    except InvalidInput as error:
+        raise InvalidInput(KEY_HEADER, error.problem) from None
 
 
 def _answered(route: Route, found: Any, memory: AsyncMemory) -> Response:
     view: BaseModel = Memories(memories=found) if route.answers is Memories else found
     # A plain dump, so that a field hidden from reprs is still told to whom it is for.
     response = Response(view.model_dump_json(), media_type=JSON, status_code=route.status)
+    if route.made is not None:
+        response.headers["Location"] = PREFIX + route.made(view)
     if isinstance(view, Written):
         if view.deduplicated or not view.changed:
             response.status_code = 200
@@ -114,14 +126,7 @@ def _answered(route: Route, found: Any, memory: AsyncMemory) -> Response:
 
 def problem_response(request: Request, error: LethelogError) -> Response:
     """The answer that tells of an error."""
-    document = problem_of(error, in_body=request.method in ("POST", "PUT", "PATCH"))
-    response = as_problem(document)
-    if document["status"] == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
-    seconds = RETRY_SECONDS.get(str(document["code"]))
-    if seconds is not None:
-        response.headers["Retry-After"] = str(seconds)
-    return response
+    return _told(problem_of(error, places_of(request)))
 
 
 def as_problem(document: Mapping[str, Any]) -> Response:
@@ -129,5 +134,21 @@ def as_problem(document: Mapping[str, Any]) -> Response:
     return Response(json.dumps(document), media_type=MEDIA_TYPE, status_code=int(document["status"]))
 
 
-def _precondition_failed(error: Conflict) -> Response:
-    return as_problem({**problem_of(error, in_body=True), **described("precondition_failed", 412, error.message)})
+def _refused(request: Request, route: Route, arguments: Mapping[str, Any], error: LethelogError) -> dict[str, Any]:
+    """The document of an error of a verb."""
+    where = places_by_verb(request, route)
+    document = problem_of(error, where)
+    if isinstance(error, WrongKind) and "errors" not in document:
+        field = field_of(arguments, error.details.get("id"))
+        document["errors"] = [{**where(field or ""), "detail": error.message}]
+    return document
+
+
+def _told(document: Mapping[str, Any]) -> Response:
+    response = as_problem(document)
+    if document["status"] == 401:
+        response.headers["WWW-Authenticate"] = "Bearer"
+    seconds = RETRY_SECONDS.get(str(document["code"]))
+    if seconds is not None:
+        response.headers["Retry-After"] = str(seconds)
+    return response

@@ -11,10 +11,13 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from ...domain.errors import LethelogError
 from ...projections.progress import Progress, read_progress
+from .routes import methods_of
 from .serving import Serving
 
 READY_SECONDS = 5.0
 """How long the database may take to answer before the server is not ready."""
+LEFT_SECONDS = 10.0
+"""How old an event may be that no worker applies: as long as a read waits for its own write."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -88,8 +91,8 @@ def add_health(app: FastAPI, serving: Serving, figures: Figures) -> None:
         except (LethelogError, TimeoutError):
             return _json({"status": "not ready", "database": "does not answer"}, 503)
         standing = {one.name: one.standing for one in found}
-        bad = {name: word for name, word in standing.items() if word in ("never built", "stalled")}
-        return _json({"status": "not ready" if bad else "ready", "read_models": standing}, 503 if bad else 200)
+        ready = not any(_in_the_way(one) for one in found)
+        return _json({"status": "ready" if ready else "not ready", "read_models": standing}, 200 if ready else 503)
 
     async def said_version(_request: Request) -> Response:
         return _json({"version": version("lethelog"), "api": "v1"})
@@ -111,6 +114,13 @@ def add_health(app: FastAPI, serving: Serving, figures: Figures) -> None:
         _add(app, path, answer)
 
 
+def _in_the_way(one: Progress) -> bool:
+    """Whether reads of a read model fail or do not get to what was written."""
+    # A worker that ends is followed by another within seconds.
+    left = one.standing == "no worker" and one.lag_seconds > LEFT_SECONDS
+    return left or one.standing in ("never built", "stalled")
+
+
 async def progress(serving: Serving) -> list[Progress]:
     """Where each read model is."""
     async with serving.engine.database.connection() as connection:
@@ -118,7 +128,7 @@ async def progress(serving: Serving) -> list[Progress]:
 
 
 def _add(app: FastAPI, path: str, answer: Callable[[Request], Awaitable[Response]]) -> None:
-    app.add_api_route(path, answer, methods=["GET"], include_in_schema=False)
+    app.add_api_route(path, answer, methods=methods_of("GET"), include_in_schema=False)
 
 
 def _json(document: object, status: int = 200) -> Response:

@@ -8,13 +8,31 @@ from typing import Any, cast
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, models_json_schema
 
+from ...domain.fields import COMMAND_KEY_LIMIT
 from ..memory import AsyncMemory
 from . import archives
-from .problems import MEDIA_TYPE, STATUS, TITLES
-from .routes import KEY_HEADER, POSITION_HEADER, PREFIX, ROUTES, Route
+from .problems import MEDIA_TYPE, TITLES
+from .routes import (
+    ARCHIVE_HEADER,
+    KEY_HEADER,
+    LAST_EVENT_HEADER,
+    POSITION_HEADER,
+    PREFIX,
+    ROUTES,
+    VERSION_HEADER,
+    Route,
+)
 from .streaming import REPLAY, TAIL
 
 _REF = "#/components/schemas/{model}"
+_SAID_HERE = {
+    "export_archive": {
+        "summary": "The archive of this tenant, or of the memories that a filter keeps, as JSON lines.",
+        "description": "It holds them in clear, by outside names, with their history, proposals and decisions. "
+        f"That it was sent is on record; {ARCHIVE_HEADER} says what it holds.",
+    }
+}
+"""Of verbs that the Python door describes by a file of its own machine."""
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 
 
@@ -49,7 +67,7 @@ def document() -> dict[str, Any]:
     for route, answer in ((TAIL, sse), (REPLAY, lines), (archives.EXPORT, lines)):
         paths.setdefault(route.path, {})["get"] = _operation(route, schemas, answer)
     paths["/events/stream"]["get"]["parameters"].append(
-        {"name": "Last-Event-ID", "in": "header", "schema": {"type": "string", "pattern": "^[0-9]{1,18}$"}}
+        {"name": LAST_EVENT_HEADER, "in": "header", "schema": {"type": "string", "pattern": "^[0-9]{1,18}$"}}
     )
     for route in (archives.IMPORT, archives.FOREIGN):
         answer = {"application/json": {"schema": refs[(route.answers, "serialization")]}}
@@ -111,6 +129,8 @@ def _operation(
             "default": {"description": "A problem.", "content": {MEDIA_TYPE: {"schema": _PROBLEM}}},
         },
     }
+    if route.made is not None:
+        operation["responses"]["201"]["headers"]["Location"] = {"schema": {"type": "string"}}
     if route.status == 201:
         operation["responses"]["200"] = {
             **operation["responses"]["201"],
@@ -132,13 +152,15 @@ def _operation(
     else:
         parameters += [_in_query(name, fields[name], name in required) for name in fields]
     if route.keyed:
-        parameters.append(_header(KEY_HEADER, {"type": "string", "minLength": 1, "maxLength": 200}))
+        parameters.append(_header(KEY_HEADER, {"type": "string", "minLength": 1, "maxLength": COMMAND_KEY_LIMIT}))
     if route.versioned:
-        parameters.append(_header("If-Match", {"type": "string", "pattern": '^"[1-9][0-9]{0,17}"$'}))
+        parameters.append(_header(VERSION_HEADER, {"type": "string", "pattern": '^"[1-9][0-9]{0,17}"$'}))
     return operation
 
 
 def _said(verb: str) -> dict[str, str]:
+    if verb in _SAID_HERE:
+        return _SAID_HERE[verb]
     where: Any = AsyncMemory
     head, _, tail = verb.partition(".")
     if tail:
@@ -174,7 +196,7 @@ def _header(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 def _problem() -> dict[str, Any]:
     return {
         "type": "object",
-        "description": "What was wrong (RFC 9457). `code` is stable: " + ", ".join(sorted(STATUS)) + ".",
+        "description": "What was wrong (RFC 9457). `code` is stable.",
         "required": ["type", "title", "status", "detail", "code"],
         "properties": {
             "type": {"type": "string"},
@@ -187,8 +209,12 @@ def _problem() -> dict[str, Any]:
                 "items": {
                     "type": "object",
                     "properties": {
-                        "pointer": {"type": "string", "description": "Of a field of the body (RFC 6901)."},
+                        "pointer": {
+                            "type": "string",
+                            "description": "Of a field of the body (RFC 6901); `#` is all of it.",
+                        },
                         "parameter": {"type": "string", "description": "Of the path or the query."},
+                        "header": {"type": "string", "description": "A header of the request."},
                         "detail": {"type": "string"},
                     },
                 },

@@ -1,19 +1,23 @@
 """Errors as RFC 9457 problem documents: a stable ``code``, what was wrong, and which field."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...domain import errors as e
 
 MEDIA_TYPE = "application/problem+json"
+Where = Callable[[str], Mapping[str, str]]
+"""Says where in a request a field stands: ``pointer``, ``parameter`` or ``header``."""
 STATUS: Mapping[str, int] = {
     "invalid_input": 422,
     "wrong_kind": 422,
     "key_reused": 422,
+    "text_too_long": 422,
     "not_found": 404,
     "conflict": 409,
     "invalid_transition": 409,
     "stale_proposal": 409,
+    "judging_off": 409,
     "erased": 410,
     "access_denied": 403,
     "invalid_credential": 401,
@@ -27,6 +31,9 @@ STATUS: Mapping[str, int] = {
     "extractor_rejected": 502,
     "extractor_malformed": 502,
     "misconfigured": 500,
+    "unusable_key": 500,
+    "unreadable": 500,
+    "written_by_newer": 500,
     "error": 500,
 }
 TITLES: Mapping[str, str] = {
@@ -38,6 +45,8 @@ TITLES: Mapping[str, str] = {
     "invalid_transition": "Its status does not lead to that one",
     "stale_proposal": "A memory moved on since the proposal saw it",
     "erased": "It was erased",
+    "judging_off": "Judging is off for the tenant",
+    "text_too_long": "The text is longer than what an extractor reads",
     "access_denied": "The credential lacks a permission",
     "invalid_credential": "No valid credential",
     "budget_exceeded": "The budget is used up",
@@ -50,12 +59,16 @@ TITLES: Mapping[str, str] = {
     "extractor_rejected": "The extractor refuses the request",
     "extractor_malformed": "The extractor gave no answer of the form asked for",
     "misconfigured": "A setting does not fit",
+    "unusable_key": "A key does not open",
+    "unreadable": "An event cannot be read",
+    "written_by_newer": "An event was written by a newer version",
     "error": "It failed",
     "rate_limited": "Too many requests",
     "too_large": "The body is too large",
     "too_slow": "The body did not come in time",
     "unsupported_media_type": "The body is of another type than JSON",
     "no_route": "Nothing stands at this address",
+    "method_not_allowed": "This address takes no such method",
     "precondition_failed": "The version is another one",
 }
 RETRY_SECONDS: Mapping[str, int] = {
@@ -68,16 +81,20 @@ RETRY_SECONDS: Mapping[str, int] = {
 _OWN = ("type", "title", "status", "detail", "code", "errors")
 
 
-def problem_of(error: e.LethelogError, *, in_body: bool) -> dict[str, Any]:
-    """The document of an error; ``in_body`` says whether its fields came in a JSON body or in the address."""
+def parameter(field: str) -> Mapping[str, str]:
+    """Of a field that came in the address."""
+    return {"parameter": field}
+
+
+def problem_of(error: e.LethelogError, where: Where = parameter) -> dict[str, Any]:
+    """The document of an error; ``where`` says where its field stands."""
     said = error.as_dict()
     code = str(said.pop("code"))
     document = described(code, _known(error), str(said.pop("message")))
     details = {name: value for name, value in said.items() if name not in _OWN}
     field = details.get("field")
     if isinstance(field, str):
-        where = {"pointer": pointer(field)} if in_body else {"parameter": field}
-        document["errors"] = [{**where, "detail": str(details.get("problem", document["detail"]))}]
+        document["errors"] = [{**where(field), "detail": str(details.get("problem", document["detail"]))}]
     return {**document, **details}
 
 
@@ -99,7 +116,9 @@ def described(code: str, status: int, detail: str) -> dict[str, Any]:
 
 
 def pointer(field: str) -> str:
-    """``facts.0.value`` as a JSON pointer."""
+    """``facts.0.value`` as a JSON pointer in an address; ``body``, which is all of it, as the empty one."""
+    if field == "body":
+        return "#"
     parts = (part.replace("~", "~0").replace("/", "~1") for part in field.split("."))
     return "#/" + "/".join(parts)
 
@@ -108,21 +127,22 @@ def error_of(document: Mapping[str, Any]) -> e.LethelogError:
     """The error that a document tells of, as the Python door raises it."""
     details = {name: value for name, value in document.items() if name not in _OWN}
     detail, code = str(document.get("detail", "")), str(document.get("code", "error"))
-    if code == "invalid_input":
-        problem = str(details.get("problem", detail))
-        error: e.LethelogError = e.InvalidInput(str(details.get("field", "input")), problem)
-        error.message = detail
-        error.args = (detail,)
-        return error
     kind = _kinds().get("conflict" if code == "precondition_failed" else code, e.LethelogError)
-    return kind(detail, **details)
+    # Not by its own way of being made, which takes other arguments for some.
+    error = kind.__new__(kind)
+    e.LethelogError.__init__(error, detail, **details)
+    if isinstance(error, e.InvalidInput):
+        error.field, error.problem = str(details.get("field", "input")), str(details.get("problem", detail))
+    return error
 
 
 def _kinds() -> dict[str, type[e.LethelogError]]:
+    """The class that each code was made for, and none that only inherits it."""
     found: dict[str, type[e.LethelogError]] = {}
     waiting = [e.LethelogError]
     while waiting:
         kind = waiting.pop()
-        found[kind.code] = kind
+        if "code" in vars(kind):
+            found[kind.code] = kind
         waiting += kind.__subclasses__()
     return found

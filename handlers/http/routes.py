@@ -4,7 +4,7 @@ A route says what it takes as one model: what the path names comes from there, a
 and DELETE or the JSON body of the others. A client's own key of a command comes in the header ``Idempotency-Key``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from re import findall
@@ -86,6 +86,8 @@ from . import inputs as i
 
 PREFIX = "/api/v1"
 KEY_HEADER = "Idempotency-Key"
+VERSION_HEADER = "If-Match"
+LAST_EVENT_HEADER = "Last-Event-ID"
 POSITION_HEADER = "Lethelog-Position"
 ARCHIVE_HEADER = "Lethelog-Archive"
 """What was written, as JSON, beside an archive that is sent."""
@@ -111,6 +113,10 @@ class Route:
     status: int = 200
     keyed: bool = False
     """Whether it takes the client's own key of a command."""
+    made: Callable[[Any], str] | None = None
+    """Where what an answer tells of stands."""
+    inside: str = ""
+    """The field of the body in which the fields stand that the verb's own errors name."""
 
     @cached_property
     def in_path(self) -> tuple[str, ...]:
@@ -139,20 +145,25 @@ _proposal = "/proposals/{proposal_id}"
 _session = "/sessions/{session_run_id}"
 _webhook = "/webhooks/{webhook_id}"
 
+
+def _made_memory(written: Any) -> str:
+    return f"/memories/{written.memory.id}"
+
+
 ROUTES: tuple[Route, ...] = (
     Route("whoami", "GET", "/whoami", i.Nothing, WhoIsThis),
     # memories
-    Route("remember", "POST", "/memories", i.RememberBody, Written, 201, keyed=True),
+    Route("remember", "POST", "/memories", i.RememberBody, Written, 201, keyed=True, made=_made_memory),
     Route("remember_many", "POST", "/memories/batch", i.RememberManyBody, ManyWritten, keyed=True),
     Route("archive_many", "POST", "/memories/archive", i.ArchiveManyBody, ManyWritten, keyed=True),
-    Route("import_memory", "POST", "/memories/import", i.ImportBody, Written, 201, keyed=True),
+    Route("import_memory", "POST", "/memories/import", i.ImportBody, Written, 201, keyed=True, made=_made_memory),
     # A body, since what is looked for is content and has no place in an address.
     Route("search", "POST", "/memories/search", SearchQuery, SearchResult),
     Route("get_many", "POST", "/memories/get", GetQuery, Memories),
     Route("list", "GET", "/memories", ListQuery, MemoryPage),
     Route("get", "GET", _memory, i.OneMemory, MemoryView),
     Route("history", "GET", f"{_memory}/history", HistoryQuery, History),
-    Route("revise", "POST", f"{_memory}/revise", c.Revise, Written, 201, keyed=True),
+    Route("revise", "POST", f"{_memory}/revise", c.Revise, Written, 201, keyed=True, made=_made_memory),
     Route("move", "POST", f"{_memory}/move", c.Move, Written, keyed=True),
     Route("reaffirm", "POST", f"{_memory}/reaffirm", c.Reaffirm, Written, keyed=True),
     Route("archive", "POST", f"{_memory}/archive", c.Archive, Written, keyed=True),
@@ -212,15 +223,31 @@ ROUTES: tuple[Route, ...] = (
     # the tenant
     Route("settings", "GET", "/settings", i.Nothing, SettingsView),
     Route("set_judgment", "PUT", "/settings/judgment", i.SetJudgment, SettingsView),
-    Route("set_policy", "PATCH", "/settings/policy", i.SetPolicy, SettingsView),
+    Route("set_policy", "PATCH", "/settings/policy", i.SetPolicy, SettingsView, inside="changes"),
     Route("policy_report", "GET", "/settings/policy/report", i.Nothing, PolicyReport),
     Route("set_retrieval_scope", "PUT", "/settings/retrieval-scope", SetRetrieval, ScopeWritten),
-    Route("tokens.issue", "POST", "/tokens", IssueToken, IssuedToken, 201),
+    Route(
+        "tokens.issue",
+        "POST",
+        "/tokens",
+        IssueToken,
+        IssuedToken,
+        201,
+        made=lambda issued: f"/tokens/{issued.token.id}",
+    ),
     Route("tokens.list", "GET", "/tokens", TokensQuery, TokenPage),
     Route("tokens.show", "GET", "/tokens/{token_id}", TokenQuery, TokenView),
     Route("tokens.rotate", "POST", "/tokens/{token_id}/rotate", RotateToken, IssuedToken),
     Route("tokens.revoke", "POST", "/tokens/{token_id}/revoke", TokenQuery, TokenView),
-    Route("webhooks.add", "POST", "/webhooks", AddWebhook, RegisteredWebhook, 201),
+    Route(
+        "webhooks.add",
+        "POST",
+        "/webhooks",
+        AddWebhook,
+        RegisteredWebhook,
+        201,
+        made=lambda added: f"/webhooks/{added.webhook.id}",
+    ),
     Route("webhooks.list", "GET", "/webhooks", i.Nothing, WebhookList),
     Route("webhooks.show", "GET", _webhook, WebhookQuery, WebhookView),
     Route("webhooks.change", "PATCH", _webhook, ChangeWebhook, WebhookView),
@@ -242,3 +269,8 @@ STREAMED: Mapping[str, tuple[Method, str]] = {
 }
 """Verbs that give or take more than one JSON value, and where they stand."""
 ON_THE_MACHINE = "belongs to an installation; no credential that is shown over a network holds installation:admin"
+
+
+def methods_of(method: str) -> list[str]:
+    """The methods that a route of one answers: HEAD goes with GET (RFC 9110, 9.3.2)."""
+    return ["GET", "HEAD"] if method == "GET" else [method]

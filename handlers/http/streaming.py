@@ -12,14 +12,14 @@ from starlette.responses import StreamingResponse
 from ...domain.errors import InvalidInput, LethelogError
 from ...domain.fields import parse
 from ..memory import AsyncMemory
-from ..operating.event_log import TailQuery
+from ..operating.event_log import EventLog, TailQuery
 from ..operating.views import EventView
 from . import wire
 from .endpoint import bearer
 from .inputs import ReplayBody
 from .places import InPlace, Places
 from .problems import problem_of
-from .routes import POSITION_HEADER, Route
+from .routes import LAST_EVENT_HEADER, POSITION_HEADER, Route
 from .serving import Serving
 
 PING_SECONDS = 15
@@ -50,12 +50,10 @@ class Streams:
         caller.require("stream:read")
         place = self._places.take(caller)
         try:
-            headers = {"Cache-Control": "no-store"}
-            if query.get("from_position") is None:
-                # Where "from now on" begins, so that a client that is cut off at once goes on there.
-                head = await self._serving.engine.log.head()
-                headers[POSITION_HEADER] = str(head)
-                query = {**query, "from_position": head + 1}
+            # Where it begins, so that a client that is cut off at once goes on there.
+            behind = await EventLog(self._serving.engine).beginning(query.get("from_position"))
+            headers = {"Cache-Control": "no-store", POSITION_HEADER: str(behind)}
+            query = {**query, "from_position": behind + 1}
             coming = _messages(memory.tail(**query))
             answer = EventSourceResponse(coming, ping=PING_SECONDS, headers=headers, sep="\n")
             return InPlace(answer, place, coming)
@@ -96,7 +94,7 @@ def resumed(request: Request, query: dict[str, Any]) -> dict[str, Any]:
     if last is None:
         return query
     if not (last.isascii() and last.isdigit() and len(last) < 19):
-        raise InvalidInput("Last-Event-ID", "must be the id of an event of this stream: its position")
+        raise InvalidInput(LAST_EVENT_HEADER, "must be the id of an event of this stream: its position")
     return {**query, "from_position": int(last) + 1}
 
 
@@ -111,6 +109,6 @@ async def _lines(first: Any, coming: AsyncGenerator[Any]) -> AsyncGenerator[str]
                     count += 1
                     yield memory.model_dump_json() + "\n"
     except LethelogError as error:
-        yield json.dumps({"problem": problem_of(error, in_body=False)}) + "\n"
+        yield json.dumps({"problem": problem_of(error)}) + "\n"
         return
     yield f'{{"memories":{count}}}\n'

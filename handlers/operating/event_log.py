@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import Field, field_validator
 
-from ...domain.errors import Unavailable
+from ...domain.errors import InvalidInput, Unavailable
 from ...domain.events import event_names
 from ...domain.fields import Id, Input, KnownAt, parse
 from ...streams.pages import Selection
@@ -92,8 +92,7 @@ class EventLog:
         query = parse(TailQuery, arguments)
         selection = _selection(caller, query)
         await self._check_filter(caller, query)
-        start = query.from_position
-        position = await self._engine.log.head() if start is None else start - 1
+        position = await self.beginning(query.from_position)
         while True:
             ticks = self._engine.tail.ticks
             try:
@@ -113,6 +112,18 @@ class EventLog:
 
     async def _check_filter(self, caller: Caller, query: _Chosen) -> None:
         await refuse_filter(self._engine.log, caller.tenant, "session_run_id", query.session_run_id, "session")
+
+    async def beginning(self, from_position: int | None) -> int:
+        """The position behind which following begins: the log's end where none is named.
+
+        Raises `InvalidInput` for one that lies beyond the next event.
+        """
+        head = await self._engine.log.head()
+        if from_position is None:
+            return head
+        if from_position > head + 1:
+            raise InvalidInput("from_position", f"is beyond the end of the log, which is at position {head}")
+        return from_position - 1
 
     async def _read_on(self, position: int, selection: Selection) -> tuple[int, list[RecordedEvent]]:
         head = await self._engine.log.head()

@@ -399,7 +399,8 @@ class BulkItem(View):
     reason: str | None = None
     """Code of the error, where it was refused; ``failed`` is what nobody expected, and tells no more."""
     says: str | None = None
-    position: int
+    position: int | None = None
+    """None where it was refused."""
 
 
 class BulkDecided(View):
@@ -407,7 +408,8 @@ class BulkDecided(View):
 
     counts: dict[str, int]
     items: tuple[BulkItem, ...]
-    position: int
+    position: int | None
+    """The newest of theirs; None where nothing was decided."""
 
 
 class ChainLink(View):
@@ -663,4 +665,5 @@ class SettingsView(View):
     judgment: bool
     policy: dict[str, Any]
     policy_version: int
-    position: int = 0
+    position: int
+    """Where they last changed."""

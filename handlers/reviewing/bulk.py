@@ -113,8 +113,9 @@ class Bulk:
         for number, one in enumerate(ids, 1):
             items.append(await self._one(caller, command, one))
             report(number, len(ids))
-        position = max((item.position for item in items), default=0)
-        await self._deciding.settle(position)
+        position = max((item.position for item in items if item.position is not None), default=None)
+        if position is not None:
+            await self._deciding.settle(position)
         return _answer(items, position)
 
     async def _one(self, caller: Caller, command: DecideMany, proposal_id: UUID) -> BulkItem:
@@ -178,10 +179,10 @@ def _decided(command: DecideMany, proposal_id: UUID, done: Done) -> BulkItem:
 
 
 def _refused(proposal_id: UUID, why: LethelogError) -> BulkItem:
-    return BulkItem(proposal_id=proposal_id, status="refused", reason=why.code, says=str(why), position=0)
+    return BulkItem(proposal_id=proposal_id, status="refused", reason=why.code, says=str(why))
 
 
-def _answer(items: Sequence[BulkItem], position: int) -> BulkDecided:
+def _answer(items: Sequence[BulkItem], position: int | None) -> BulkDecided:
     counts: dict[str, int] = {}
     for item in items:
         counts[item.status] = counts.get(item.status, 0) + 1

@@ -135,7 +135,7 @@ class AsyncReviewDoor:
             "session_run_id": session_run_id,
         }
         decided = await self._reviewing.decide_many(await self.caller(), arguments, report)
-        self.position = max(self.position, decided.position)
+        self.position = max(self.position, decided.position or 0)
         return decided
 
     async def preview_undo(

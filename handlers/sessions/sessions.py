@@ -238,7 +238,7 @@ class Sessions:
                     failures=one.failures,
                     next_attempt_at=one.next_attempt_at,
                 ),
-                position=position,
+                position=position or streams[one.id][-1].position,
             )
             for one in states
         )

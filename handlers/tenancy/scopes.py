@@ -103,7 +103,12 @@ class Scopes:
 
     async def _change(self, caller: Caller, scope: str | None, decide: Decide) -> ScopeWritten:
         state, position = await self._engine.tenants.change(caller.tenant, caller.actor, decide)
-        return ScopeWritten(scope=scope, retrieval=shown(state.retrieval), position=position, changed=position > 0)
+        return ScopeWritten(
+            scope=scope,
+            retrieval=shown(state.retrieval),
+            position=position or await self._engine.log.newest_position(caller.tenant, caller.tenant),
+            changed=position > 0,
+        )
 
 
 def shown(policy: RetrievalPolicy) -> RetrievalView:

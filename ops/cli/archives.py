@@ -1,11 +1,14 @@
 """`lethelog export` and `lethelog import`: moving a tenant out and in."""
 
+import contextlib
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.text import Text
 
+from ...domain.errors import InvalidInput
 from . import options as o
 from .output import counted, safe
 from .session import Json, Session, fields, finishing
@@ -14,6 +17,13 @@ if TYPE_CHECKING:
     from ...handlers.archive.foreign import ForeignResult
     from ...handlers.archive.importing import ImportResult
 
+_TYPED = {
+    "or overwrite it": "or give --overwrite",
+    "name the format ": "give --from ",
+    "name its format": "give --from and its format",
+    "without naming a format": "without --from",
+}
+"""What doors of any kind say, and what is typed here."""
 _SHOWN = 20
 """Items a terminal shows; ``--json`` has more."""
 
@@ -43,12 +53,12 @@ def register(app: typer.Typer) -> None:
 def export(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; .gz compresses.")],
-    types: Annotated[
+    memory_types: Annotated[
         list[str] | None, typer.Option("--type", metavar="TYPE", help="Only memories of this type; repeatable.")
     ] = None,
     scope: Annotated[str | None, typer.Option("--scope", help="Only memories of this scope.")] = None,
     project: Annotated[str | None, typer.Option("--project", help="Only memories of this project.")] = None,
-    user: Annotated[str | None, typer.Option("--user", help="Only memories of this user.")] = None,
+    user_id: Annotated[str | None, typer.Option("--user", help="Only memories of this user.")] = None,
     subject: Annotated[str | None, typer.Option("--subject", help="Only memories about this person.")] = None,
     no_content: Annotated[
         bool, typer.Option("--no-content", help="A skeleton: neither text nor names; cannot be imported.")
@@ -62,8 +72,9 @@ def export(
     record. Ctrl-C leaves no file.
     """
     session = Session.of(context, json_only)
-    chosen = fields(memory_types=types, scope=scope, project=project, user_id=user, subject=subject)
-    with session.open() as memory, session.printer.progress("exporting", left="no file was written") as report:
+    chosen = fields(memory_types=memory_types, scope=scope, project=project, user_id=user_id, subject=subject)
+    progress = session.printer.progress("exporting", left="no file was written")
+    with _by_options(), session.open() as memory, progress as report:
         written = finishing(
             memory,
             memory.asyncio.export_archive(
@@ -100,13 +111,24 @@ def import_(
     left = (
         "nothing was tried in earnest" if dry_run else "what came in stays: the same command goes on with the rest"
     )
-    with session.open() as memory, session.printer.progress("importing", left=left) as report:
+    with _by_options(), session.open() as memory, session.printer.progress("importing", left=left) as report:
         if source is None:
             work = memory.asyncio.import_archive(file, dry_run=dry_run, report=report)
             _show_import(session, finishing(memory, work))
         else:
             taken = memory.asyncio.import_foreign(source, file, dry_run=dry_run, report=report)
             _show_foreign(session, finishing(memory, taken))
+
+
+@contextlib.contextmanager
+def _by_options() -> Generator[None]:
+    """What is wrong with a file, with the options that help."""
+    try:
+        yield
+    except InvalidInput as error:
+        for said, typed in _TYPED.items():
+            error.message = error.message.replace(said, typed)
+        raise
 
 
 def _show_import(session: Session, result: "ImportResult") -> None:

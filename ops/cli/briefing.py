@@ -64,7 +64,7 @@ def briefing(
     include_unscoped: Unscoped = False,
     full: Annotated[bool, typer.Option("--full", help="Longer lists, and the beginning of every text.")] = False,
     sections: Sections = None,
-    limit: Limit = None,
+    section_limit: Limit = None,
     known_at: o.KnownAt = None,
     valid_at: o.ValidAt = None,
     after: o.After = None,
@@ -75,7 +75,9 @@ def briefing(
     Say what it is about: --all, or a scope, a project, or both.
     """
     about = _about(everything, scope, project, include_unscoped)
-    about |= fields(sections=sections, section_limit=limit, known_at=known_at, valid_at=valid_at, after=after)
+    about |= fields(
+        sections=sections, section_limit=section_limit, known_at=known_at, valid_at=valid_at, after=after
+    )
     session = Session.of(context, json_only)
     with session.reading("live_memory", "commitments") as memory:
         _answer(session, memory.briefing(mode="full" if full else "brief", **about))
@@ -91,7 +93,7 @@ def handoff(
         str | None, typer.Option("--for", metavar="NAME", help="Who takes over; stands in the answer.")
     ] = None,
     sections: Sections = None,
-    limit: Limit = None,
+    section_limit: Limit = None,
     known_at: o.KnownAt = None,
     valid_at: o.ValidAt = None,
     after: o.After = None,
@@ -102,7 +104,9 @@ def handoff(
     Say what it is about: --all, or a scope, a project, or both.
     """
     about = _about(everything, scope, project, include_unscoped)
-    about |= fields(sections=sections, section_limit=limit, known_at=known_at, valid_at=valid_at, after=after)
+    about |= fields(
+        sections=sections, section_limit=section_limit, known_at=known_at, valid_at=valid_at, after=after
+    )
     session = Session.of(context, json_only)
     with session.reading("live_memory", "commitments") as memory:
         _answer(session, memory.handoff(**about, **fields(generated_for=generated_for)))

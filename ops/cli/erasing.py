@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
 
 def preview(
     context: typer.Context,
-    memory: Annotated[
+    memory_id: Annotated[
         str | None, typer.Option("--memory", metavar="ID", help="A memory with all its versions.")
     ] = None,
     subject: Annotated[
@@ -75,7 +75,7 @@ def preview(
     """Say what an erasure would reach. Nothing is erased; the id it prints is what `erase perform` takes."""
     session = Session.of(context, json_only)
     with session.open() as opened, session.printer.waiting("looking", left="nothing was erased"):
-        what: Any = fields(memory_id=memory, subject=subject, project=project, scope=scope, derived=derived)
+        what: Any = fields(memory_id=memory_id, subject=subject, project=project, scope=scope, derived=derived)
         if whole_tenant:
             what["tenant"] = True
         found = opened.preview_erasure(**what)

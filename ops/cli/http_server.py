@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 _PANEL = "Run"
 DEFAULT_PORT = 8377
+Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure",
+        help="Let other machines in without TLS: whoever listens on the way reads tokens and memories, and can "
+        "act with them. For a network that is nobody else's, such as that of containers.",
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -34,6 +42,7 @@ def register(app: typer.Typer) -> None:
         serve,
         "lethelog serve",
         "lethelog serve --host 0.0.0.0 --port 8377 --certificate server.pem --certificate-key server.key",
+        "lethelog serve --host 0.0.0.0 --behind-tls   # in a container, behind a proxy that has a certificate",
         "lethelog serve --roles none   # where `lethelog worker` runs elsewhere",
         panel=_PANEL,
     )
@@ -68,16 +77,17 @@ def serve(
         bool,
         typer.Option(
             "--behind-tls",
-            help="A proxy on this machine ends TLS: the page's cookie is for TLS only, and the addresses that the "
-            "proxy names are believed.",
+            help="A proxy before it ends TLS: the page's cookie is for TLS only, and the addresses that a proxy "
+            "on this machine names are believed.",
         ),
     ] = False,
+    insecure: Insecure = False,
     json_only: Json = False,
 ) -> None:
     """Serve REST, MCP, the review page and events over HTTP until SIGTERM or Ctrl-C.
 
     Callers show tokens (`lethelog token issue person:ada`). Requests under way are finished before it ends. Beyond
-    this machine, give it a certificate, or put it behind a proxy that has one.
+    this machine, give it a certificate, or put it behind a proxy that has one (--behind-tls).
     """
     session = Session.of(context, json_only)
     if (certificate is None) != (certificate_key is None):
@@ -96,13 +106,15 @@ def serve(
                 safe(f"serving {url} (the review page; REST under /api/v1, MCP at /mcp); stop with Ctrl-C")
             )
 
+    tls = None if certificate is None or certificate_key is None else (certificate, certificate_key)
     with contextlib.closing(listen(host, port)) as listening:
+        if tls is None and not behind_tls and not insecure:
+            refuse_in_clear(listening, "give --certificate and --certificate-key")
         bounds = session.settings.http(
             rate=rate,
             behind_tls=behind_tls,
-            secure_cookies=behind_tls or certificate is not None or not _local(listening),
+            secure_cookies=behind_tls or tls is not None,
         )
-        tls = None if certificate is None or certificate_key is None else (certificate, certificate_key)
         asyncio.run(until_stopped(_serve(session.settings, chosen, listening, bounds, ready, tls=tls)))
     session.printer.note("stopped")
 
@@ -175,9 +187,15 @@ async def serve_until_stopped(
     await server.serve(sockets=[listening])
 
 
-def _local(listening: socket.socket) -> bool:
-    """Whether only this machine reaches it, where a browser needs no TLS to keep a login to itself."""
-    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
+def refuse_in_clear(listening: socket.socket, instead: str) -> None:
+    """Raises `Misconfigured` for a socket that other machines reach: tokens would travel in clear."""
+    address = ipaddress.ip_address(listening.getsockname()[0])
+    if not address.is_loopback:
+        raise Misconfigured(
+            f"{address} is reached by other machines, and without TLS each token travels in clear; {instead}, or "
+            "say --behind-tls where a proxy before it ends TLS, or --insecure where nobody else can listen, such "
+            "as in a container whose port is published on this machine alone"
+        )
 
 
 def _url(listening: socket.socket, *, tls: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...domain.errors import InvalidInput, Misconfigured
-from .http_server import listen
+from .http_server import Insecure, listen, refuse_in_clear
 from .options import add
 from .output import safe
 from .session import Json, Session
@@ -43,6 +43,10 @@ def mcp(
             help="Serve streamable HTTP at /mcp instead, as `lethelog serve` does; every request shows a token.",
         ),
     ] = None,
+    behind_tls: Annotated[
+        bool, typer.Option("--behind-tls", help="With --http: a proxy before it ends TLS.")
+    ] = False,
+    insecure: Insecure = False,
     json_only: Json = False,
 ) -> None:
     """Serve the memory to agents by the Model Context Protocol, on stdin and stdout.
@@ -67,6 +71,8 @@ def mcp(
             session.printer.out.print(safe(f"serving {address}/mcp; stop with Ctrl-C"))
 
     with contextlib.closing(listen(*_address(http))) as listening:
+        if not behind_tls and not insecure:
+            refuse_in_clear(listening, "use lethelog serve with a certificate")
         asyncio.run(mcp_serving.serve_http(session.settings, listening, ready))
     session.printer.note("stopped")
 

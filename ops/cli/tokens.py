@@ -56,7 +56,7 @@ def issue(
             metavar="KIND:NAME", help="Who will act with it, such as agent:planner.", show_default=False
         ),
     ],
-    allow: Annotated[
+    permissions: Annotated[
         list[str] | None,
         typer.Option(
             "--allow",
@@ -72,7 +72,7 @@ def issue(
     """Issue a token for an actor of this tenant. Its text is shown this once; only a digest is kept."""
     session = Session.of(context, json_only)
     with session.open() as memory, _reserved(out):
-        issued = memory.tokens.issue(actor, **fields(permissions=allow, expires_at=expires_at))
+        issued = memory.tokens.issue(actor, **fields(permissions=permissions, expires_at=expires_at))
         _hand_out(session, issued, out)
 
 
@@ -100,7 +100,7 @@ def list_(
 def rotate(
     context: typer.Context,
     token_id: TokenId,
-    grace: Annotated[
+    grace_seconds: Annotated[
         int | None,
         typer.Option("--grace", metavar="SECONDS", help="How long the old one stays valid; a day by default."),
     ] = None,
@@ -111,7 +111,7 @@ def rotate(
     """Issue a token in place of another, for the same actor and permissions."""
     session = Session.of(context, json_only)
     with session.open() as memory, _reserved(out):
-        issued = memory.tokens.rotate(token_id, **fields(grace_seconds=grace, expires_at=expires_at))
+        issued = memory.tokens.rotate(token_id, **fields(grace_seconds=grace_seconds, expires_at=expires_at))
         _hand_out(session, issued, out)
 
 

@@ -148,3 +148,21 @@ def test_a_signal_while_the_servers_start_is_waited_for_and_the_process_does_not
 
     asyncio.run(given_up())
     assert left == ["left"]
+
+
+def test_other_machines_are_let_in_without_tls_only_by_who_says_so(cli_folder: Path):
+    for verb in (["serve", "--host", "0.0.0.0", "--port", "0"], ["mcp", "--http", "0.0.0.0:0"]):
+        command = [sys.executable, "-m", "lethelog", "--data-dir", str(cli_folder), *verb, "--json"]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)
+        said = json.loads(ran.stderr)["error"]
+        assert (ran.returncode, said["code"], ran.stdout) == (2, "misconfigured", ""), said
+        for way_out in ("certificate", "--behind-tls", "--insecure"):
+            assert way_out in said["message"], verb
+    process, url = started(cli_folder, "--roles", "none", "--host", "0.0.0.0", "--insecure")
+    try:
+        answer = httpx2.get(f"{url.replace('0.0.0.0', '127.0.0.1')}/login")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    # A cookie for TLS only would be of no use here.
+    assert "secure" not in answer.headers["set-cookie"].lower() and process.returncode == 0, (out, err)

@@ -139,7 +139,7 @@ async def test_a_file_of_another_system_than_named_is_refused_with_the_way_to_re
     files = {"mem0": tmp_path / "pretty.json", "mcp-memory": tmp_path / "memory.jsonl", None: archive}
     files["mem0"].write_text(json.dumps(MEM0, indent=2))
     files["mcp-memory"].write_text("\n".join(json.dumps(line) for line in MCP))
-    ways = {"mem0": "--from mem0", "mcp-memory": "--from mcp-memory", None: "without --from"}
+    ways = {"mem0": "the format mem0", "mcp-memory": "the format mcp-memory", None: "without naming a format"}
     for wrong, file in files.items():
         if wrong == source:
             continue

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from lethelog.domain.errors import Conflict, LethelogError, Misconfigured, NotCaughtUp
+from lethelog.domain.errors import Conflict, InvalidInput, LethelogError, Misconfigured, NotCaughtUp
 from lethelog.projections.as_of import AsOf
 from lethelog.projections.filters import MemoryFilter
 from lethelog.projections.generations import read_models
@@ -171,8 +171,12 @@ async def test_f44_an_event_that_cannot_be_applied_stalls_its_view_says_where_an
 
 
 async def test_a_read_that_waits_for_a_position_nobody_reaches_says_so(world):
+    await world.remember("nobody applies it")
+    head = await world.engine.log.head()
     with pytest.raises(NotCaughtUp, match="live_memory"):
-        await wait_for(world.engine.database, "live_memory", 10_000, seconds=0.05)
+        await wait_for(world.engine.database, "live_memory", head, seconds=0.05)
+    with pytest.raises(InvalidInput, match=f"after: is beyond the end of the log, which is at position {head}"):
+        await wait_for(world.engine.database, "live_memory", head + 1, seconds=60)
 
 
 async def test_an_embedder_that_is_down_delays_the_vector_and_not_the_memory(world):

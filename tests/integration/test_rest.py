@@ -1,6 +1,8 @@
 """REST: every verb, by its permission, with the same answers and errors as the Python door."""
 
 import asyncio
+import gzip
+import hashlib
 import inspect
 import json
 import logging
@@ -21,9 +23,12 @@ from lethelog.domain.errors import (
     Conflict,
     InvalidCredential,
     InvalidInput,
+    JudgingOff,
     KeyReused,
     LethelogError,
+    Misconfigured,
     NotFound,
+    TextTooLong,
     Unavailable,
     WrongKind,
 )
@@ -32,11 +37,12 @@ from lethelog.handlers.access.credentials import Credentials
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.client.client import AsyncClient
 from lethelog.handlers.http.bounds import shown_by
-from lethelog.handlers.http.problems import STATUS, TITLES, problem_of
+from lethelog.handlers.http.problems import STATUS, TITLES, error_of, problem_of
 from lethelog.handlers.http.routes import BY_VERB, KEY_HEADER, POSITION_HEADER, ROUTES, STREAMED
 from lethelog.handlers.http.settings import HttpSettings
 from lethelog.handlers.memories import MemoryCommands
 from lethelog.handlers.memory import AsyncMemory
+from lethelog.streams.payloads import UnreadableEvent, WrittenByNewer
 from sse_starlette.sse import AppStatus
 
 from .held import Held
@@ -69,15 +75,43 @@ def test_routes_differ_and_name_fields_of_what_they_take():
             assert route.keyed == takes_key, route.verb
 
 
+def kinds_of_errors() -> list[type[LethelogError]]:
+    """Every class of this package, all of whose modules a server loads that these tests import."""
+    found, waiting = list[type[LethelogError]](), [LethelogError]
+    while waiting:
+        kind = waiting.pop()
+        if kind.__module__.startswith("lethelog."):
+            found.append(kind)
+        waiting += kind.__subclasses__()
+    return found
+
+
 def test_every_code_of_an_error_has_a_status_and_a_title():
     kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, LethelogError)]
-    assert len(kinds) > 15 and {kind.code for kind in kinds} == set(STATUS) and set(STATUS) <= set(TITLES)
+    assert len(kinds) > 15 and {kind.code for kind in kinds} <= set(STATUS) <= set(TITLES)
 
     class Particular(Conflict):
         code = "particular"
 
-    document = problem_of(Particular("says"), in_body=True)
+    document = problem_of(Particular("says"))
     assert (document["status"], document["code"]) == (409, "particular")
+
+
+def test_each_error_has_a_code_of_its_own_and_comes_over_the_wire_as_the_class_that_it_is():
+    kinds = kinds_of_errors()
+    assert {InvalidInput, JudgingOff, TextTooLong, UnreadableEvent, WrittenByNewer} < set(kinds) and len(
+        kinds
+    ) > 30
+    assert sorted({kind.code for kind in kinds}) == sorted(kind.code for kind in kinds)
+    for kind in kinds:
+        error = kind.__new__(kind)
+        LethelogError.__init__(error, "says", version=3)
+        told = error_of(problem_of(error))
+        assert (type(told), told.message, told.details) == (kind, "says", {"version": 3}), kind
+    invalid = error_of(problem_of(InvalidInput("content", "is empty", "Say something")))
+    assert isinstance(invalid, InvalidInput) and (invalid.field, invalid.problem) == ("content", "is empty")
+    assert str(invalid) == "content: is empty. Say something"
+    assert type(error_of({**problem_of(Conflict("moved")), "code": "precondition_failed"})) is Conflict
 
 
 def test_the_client_has_every_verb_with_the_signature_of_the_memory():
@@ -164,8 +198,63 @@ async def test_what_was_written_is_read_back_with_its_version_and_position(serve
         got = await http.get(f"/memories/{memory['id']}", params={"after": position})
         assert got.status_code == 200 and got.json()["content"] == "Deploys go to Hetzner"
         assert got.headers["etag"] == '"1"'
+        assert made.headers["location"] == f"/api/v1/memories/{memory['id']}"
         again = await http.post("/memories", json={"content": "deploys  go to HETZNER", "memory_type": "decision"})
         assert again.status_code == 200 and again.json()["deduplicated"] is True
+        assert again.json()["position"] >= int(position)
+        token = await http.post("/tokens", json={"actor": "agent:a"})
+        found = await http.get(served.url + token.headers["location"])
+        assert found.status_code == 200 and found.json()["id"] == token.json()["token"]["id"]
+
+
+async def test_a_position_is_one_of_the_log_or_none(served, tmp_path):
+    world, file = served.world, tmp_path / "archive.jsonl"
+    async with served.plain() as http, served.client() as client:
+        begun = (await http.get("/settings")).json()["position"]
+        await client.remember("Deploys go to Hetzner")
+        assert (await http.get("/settings")).json()["position"] == begun > 0
+        changed = (await http.put("/settings/judgment", json={"enabled": True})).json()["position"]
+        assert changed == (await http.get("/settings")).json()["position"] == await world.engine.log.head()
+        again = (await http.put("/settings/judgment", json={"enabled": True})).json()["position"]
+        scope = (await http.post("/scopes", json={"scope": "personal"})).json()
+        assert again == changed == scope["position"] and scope["changed"] is False
+        many = await http.post("/memories/batch", json={"items": [{"content": "deploys go to hetzner"}]})
+        assert many.json()["counts"] == {"deduplicated": 1}
+        assert many.json()["position"] == many.json()["items"][0]["position"] > 0
+        refused = await http.post("/memories/batch", json={"items": [{"content": ""}]})
+        assert refused.json()["position"] is refused.json()["items"][0]["position"] is None
+        await world.catch_up()
+        decision = {"verdict": "accept", "proposal_ids": [str(uuid4())]}
+        decided = (await http.post("/proposals/decide", json=decision)).json()
+        assert decided["position"] is decided["items"][0]["position"] is None
+        session = (await http.post("/sessions", json={"session": "s"})).json()
+        assert (await http.get(f"/sessions/{session['id']}")).json()["position"] == session["position"]
+        await client.export_archive(file)
+        assert (await client.import_archive(file)).position is None
+
+
+async def test_a_position_beyond_the_log_is_refused_at_once_by_reads_and_by_the_stream(served):
+    await served.world.remember("one")
+    async with served.plain() as http:
+        head = await served.world.catch_up()
+        asked = {
+            "/memories": "after",
+            "/proposals": "after",
+            "/commitments": "after",
+            "/contradictions": "after",
+            "/sessions": "after",
+            "/scopes": "after",
+            "/facts": "after",
+            "/review/stats": "after",
+            "/events/stream": "from_position",
+        }
+        for path, name in asked.items():
+            refused = await http.get(path, params={name: head + 2})
+            assert (refused.status_code, refused.json()["errors"][0]["parameter"]) == (422, name), path
+            assert f"position {head}" in refused.json()["detail"], path
+        assert (await http.get("/memories", params={"after": head})).status_code == 200
+        async with http.stream("GET", "/events/stream", params={"from_position": head + 1}) as stream:
+            assert (stream.status_code, stream.headers[POSITION_HEADER]) == (200, str(head))
 
 
 async def test_if_match_is_the_version_that_was_seen(served):
@@ -269,7 +358,7 @@ async def test_the_client_raises_what_the_memory_raises(served):
         assert invalid.value.field == "content"
         with pytest.raises(Conflict) as conflict:
             await client.archive(written.memory.id, expected_version=7)
-        assert conflict.value.details["current_version"] == 1
+        assert type(conflict.value) is Conflict and conflict.value.details["current_version"] == 1
         with pytest.raises(KeyReused):
             await client.remember("Other text", key="a")
         session = await client.sessions.open("s")
@@ -315,14 +404,64 @@ async def test_what_cannot_be_read_as_a_request_is_a_problem_and_changes_nothing
             assert (answer.status_code, said["field"]) == (status, field), said
             assert answer.headers["content-type"] == "application/problem+json"
             [error] = said["errors"]
-            expected = "parameter" if answer.request.method == "GET" else "pointer"
-            assert error[expected] == (field if expected == "parameter" else "#/" + field.replace(".", "/"))
+            if answer.request.method == "GET" or answer.request.url.query or field == "memory_id":
+                assert error["parameter"] == field
+            else:
+                assert error["pointer"] == ("#" if field == "body" else "#/" + field.replace(".", "/"))
         text = await http.post("/memories", content=b"x", headers={"content-type": "text/plain"})
         assert (text.status_code, text.json()["code"]) == (415, "unsupported_media_type")
-        nowhere, wrong = await http.get("/nowhere"), await http.delete("/memories")
-        assert (nowhere.status_code, wrong.status_code) == (404, 405)
-        assert nowhere.json()["code"] == wrong.json()["code"] == "no_route"
     assert await served.world.engine.log.head() == head
+
+
+async def test_an_error_says_whether_its_field_stands_in_the_body_the_address_or_a_header(served):
+    written = await served.world.remember("Deploys go to Hetzner")
+    session = "/sessions"
+    async with served.plain() as http:
+        made = (await http.post("/sessions", json={"session": "s"})).json()["id"]
+        await served.world.catch_up()
+        key, path = "k" * 257, f"/memories/{written}"
+        asked = [
+            ({"header": "If-Match"}, await http.post(f"{path}/archive", json={}, headers={"If-Match": "banana"})),
+            ({"header": KEY_HEADER}, await http.post("/memories", json={"content": "c"}, headers={KEY_HEADER: key})),
+            ({"header": KEY_HEADER}, await http.post(session, json={"session": "t"}, headers={KEY_HEADER: "k"})),
+            ({"header": "Last-Event-ID"}, await http.get("/events/stream", headers={"Last-Event-ID": "x"})),
+            ({"pointer": "#/changes/live_memorie"}, await http.patch("/settings/policy", json={"changes": {"live_memorie": 1}})),
+            ({"pointer": "#/colour"}, await http.patch("/settings/policy", json={"changes": {}, "colour": 1})),
+            ({"pointer": "#"}, await http.post("/certificates/check", json={"document": {}})),
+            ({"pointer": "#"}, await http.post("/archive", content=b"rubbish")),
+            ({"pointer": "#"}, await http.post("/archive/mem0", content=b"rubbish")),
+            ({"parameter": "dry_run"}, await http.post("/archive?dry_run=perhaps", content=b"rubbish")),
+            ({"parameter": "memory_id"}, await http.get(f"/memories/{made}")),
+            ({"parameter": "memory_id"}, await http.post(f"/memories/{made}/pin", json={})),
+            ({"pointer": "#/ids/1"}, await http.post("/memories/get", json={"ids": [str(written), made]})),
+        ]  # fmt: skip
+        for place, answer in asked:
+            [error] = answer.json()["errors"]
+            assert answer.status_code == 422 and error == {**place, "detail": error["detail"]}, answer.json()
+        longest = await http.post("/memories", json={"content": "c"}, headers={KEY_HEADER: key[:-1]})
+        many = await http.post(
+            "/memories/batch", json={"items": [{"content": "d"}]}, headers={KEY_HEADER: key[:-1]}
+        )
+    assert longest.status_code == 201 and many.json()["counts"] == {"written": 1}
+
+
+async def test_an_address_says_which_methods_it_takes_and_answers_head_where_it_answers_get(served):
+    async with served.plain() as http:
+        nowhere, wrong = await http.get("/nowhere"), await http.delete("/memories")
+        assert (nowhere.status_code, nowhere.json()["code"]) == (404, "no_route")
+        assert (wrong.status_code, wrong.json()["code"]) == (405, "method_not_allowed")
+        asked = await http.request("OPTIONS", "/memories")
+        assert (asked.status_code, asked.content) == (204, b"")
+        for answer in (wrong, asked):
+            assert answer.headers["allow"] == "GET, HEAD, OPTIONS, POST"
+        for path in ("/memories", "/openapi.json", f"{served.url}/healthz", f"{served.url}/metrics"):
+            got, head = await http.get(path), await http.head(path)
+            assert (head.status_code, head.content) == (200, b"") and got.content, path
+            assert head.headers["content-type"] == got.headers["content-type"], path
+        before = await served.world.engine.log.head()
+        for path in ("/archive", "/events/stream", "/replay"):
+            assert (await http.head(path)).status_code == 405, path
+        assert await served.world.engine.log.head() == before
 
 
 async def test_bodies_and_rates_are_bounded(world):
@@ -470,11 +609,26 @@ async def test_an_archive_moves_from_one_server_to_another(world, elsewhere, tmp
                 await client.export_archive(file)
         async with there.client() as client:
             preview = await client.import_archive(file, dry_run=True)
-            assert preview.position == 0 or (await client.list()).total == 0
+            assert preview.position is None and (await client.list()).total == 0
             await client.import_archive(file)
             await elsewhere.catch_up()
             moved = await client.get(written.memory.id)
             assert (moved.content, moved.status) == ("Moves with its history", "archived")
+
+
+async def test_the_client_compresses_an_archive_whose_name_ends_so_as_the_memory_does(served, tmp_path):
+    file, plain = tmp_path / "archive.jsonl.gz", tmp_path / "archive.jsonl"
+    async with served.client() as client:
+        await client.remember("Compressed on its way to the disk")
+        said = await client.export_archive(file)
+        await client.export_archive(plain)
+        assert said.file == str(file) and said.sha256 == hashlib.sha256(file.read_bytes()).hexdigest()
+        assert file.read_bytes()[:2] == b"\x1f\x8b"
+        assert gzip.decompress(file.read_bytes()).count(b"\n") <= plain.read_bytes().count(b"\n")
+        assert b"Compressed on its way" in gzip.decompress(file.read_bytes())
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600 and names_in(tmp_path) == [file.name, plain.name]
+        again = await client.import_archive(file)
+        assert again.counts["memory"] == {"present": 1}
 
 
 async def test_an_archive_that_the_client_writes_is_for_its_owner_alone(served, tmp_path):
@@ -536,10 +690,32 @@ async def test_health_tells_how_it_does_and_nothing_of_any_tenant(served, caplog
         assert "canary" not in place and str(served.world.caller.tenant) not in place
 
 
-async def test_a_server_that_is_not_there_is_said_to_be_so():
+async def test_a_server_that_is_not_there_is_said_to_be_so_by_its_address():
     async with AsyncClient("http://127.0.0.1:9", "lethe_x") as client:
-        with pytest.raises(Unavailable, match="does not answer"):
+        with pytest.raises(Unavailable, match=r"http://127\.0\.0\.1:9 does not answer"):
             await client.remember("x")
+
+
+async def test_a_server_is_not_ready_once_no_worker_applies_what_was_written(served, monkeypatch):
+    await served.world.catch_up()
+    async with served.plain() as http:
+        await served.world.remember("nobody applies it")
+        monkeypatch.setattr("lethelog.handlers.http.health.LEFT_SECONDS", 600.0)
+        soon = await http.get(f"{served.url}/readyz")
+        assert soon.json()["read_models"]["live_memory"] == "no worker" and soon.status_code == 200
+        monkeypatch.setattr("lethelog.handlers.http.health.LEFT_SECONDS", 0.0)
+        left = await http.get(f"{served.url}/readyz")
+        assert (left.status_code, left.json()["status"]) == (503, "not ready")
+        await served.world.catch_up()
+        assert (await http.get(f"{served.url}/readyz")).status_code == 200
+
+
+async def test_an_address_that_is_not_the_servers_is_told_with_the_one_that_would_be(served):
+    with pytest.raises(Misconfigured, match="without /api/v1"):
+        AsyncClient(f"{served.url}/api/v1/", "lethe_x")
+    async with AsyncClient(f"{served.url}/elsewhere", await served.token()) as client:
+        with pytest.raises(Misconfigured, match=f"{served.url}/elsewhere; give the server's address"):
+            await client.list()
 
 
 def names_in(folder: Path) -> list[str]:

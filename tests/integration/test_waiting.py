@@ -82,7 +82,7 @@ async def test_whoever_applies_a_page_tells_those_in_its_process_and_no_look_is_
 
     async def never(_connection, _name):
         looked.set()
-        return 0
+        return 0, 2**62
 
     monkeypatch.setattr(progress_module, "read_position", never)
     await world.remember("after")
