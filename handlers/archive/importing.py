@@ -151,7 +151,8 @@ class Importing:
         open_at = recorded[-1].position if recorded and recorded[-1].name == "archive.import_started" else 0
         begun = begun or open_at
         if not begun:
-            return last
+            # What is there already may be newer than what this caller knows of.
+            return await self._engine.log.head()
         imported = ArchiveImported(
             first_position=begun + 1,
             last_position=max(last, begun),

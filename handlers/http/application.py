@@ -1,13 +1,14 @@
 """The server: REST under ``/api/v1``, what says how it does, and whatever else is mounted beside it."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
 from ...domain.errors import LethelogError
-from ..page.mounting import failed_page, mount_page, wants_page
+from ..page.mounting import mount_page, refused_page, wants_page
 from .archives import Archives
 from .bounds import BodyBound, RateBound
 from .endpoint import JSON, NotJson, as_problem, endpoint, problem_response
@@ -54,15 +55,18 @@ def create_app(serving: Serving, settings: HttpSettings | None = None, places: P
     app.add_exception_handler(LethelogError, _lethelog_error)
     app.add_exception_handler(NotJson, _not_json)
     app.add_exception_handler(HTTPException, no_route)
-    app.add_middleware(BodyBound, settings=bounds)
-    app.add_middleware(RateBound, settings=bounds)
+    app.add_middleware(BodyBound, settings=bounds, told=_told)
+    app.add_middleware(RateBound, settings=bounds, told=_told)
     app.add_middleware(Watched, count=figures.count, failed=_failed)
     return app
 
 
 def _failed(request: Request) -> Response:
-    said = "something failed here that is not the request's fault"
-    return failed_page(said) if wants_page(request) else as_problem(described("error", 500, said))
+    return _told(request, described("error", 500, "something failed here that is not the request's fault"))
+
+
+def _told(request: Request, document: Mapping[str, Any]) -> Response:
+    return refused_page(document) if wants_page(request) else as_problem(document)
 
 
 def _openapi() -> Callable[[Request], Awaitable[Response]]:

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import shutil
-import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import cast, get_args
 
@@ -18,12 +16,14 @@ from ...domain.fields import Input, parse
 from ..archive.exporting import ExportArchive
 from ..archive.foreign import ForeignFormat, ForeignResult
 from ..archive.importing import ImportResult
+from ..memory import AsyncMemory
 from . import wire
 from .endpoint import JSON, bearer
 from .places import InPlace, Places
 from .pointing import WHOLE
 from .routes import ARCHIVE_HEADER, POSITION_HEADER, Route
 from .serving import Serving
+from .transfers import Transfers, room_to_write
 
 _LINES = "application/x-ndjson"
 
@@ -42,13 +42,17 @@ FOREIGN = Route("import_foreign", "POST", "/archive/{source}", ImportQuery, Fore
 class _SentOnce(FileResponse):
     """The whole file, whose folder is gone afterwards, however that ends."""
 
+    def __init__(self, file: Path, transfers: Transfers, headers: Mapping[str, str]) -> None:
+        super().__init__(file, media_type=_LINES, filename="lethelog-archive.jsonl", headers=headers)
+        self._transfers = transfers
+
     async def __call__(self, scope: RequestScope, receive: Receive, send: Send) -> None:
         # Part of an archive is none, and a wrong range would end before anything is cleared away.
         whole = {**scope, "headers": [one for one in scope["headers"] if one[0] != b"range"]}
         try:
             await super().__call__(whole, receive, send)
         finally:
-            shutil.rmtree(Path(self.path).parent, ignore_errors=True)
+            self._transfers.end(Path(self.path).parent)
 
 
 class Archives:
@@ -57,6 +61,7 @@ class Archives:
     def __init__(self, serving: Serving, places: Places) -> None:
         self._serving = serving
         self._places = places
+        self._transfers = Transfers()
 
     async def export(self, request: Request) -> Response:
         """The archive of the caller's tenant, or of what a filter keeps."""
@@ -64,17 +69,21 @@ class Archives:
         chosen = wire.from_query(EXPORT, request.query_params.multi_items())
         parse(ExportArchive, chosen)
         place = self._places.take(await memory.caller())
-        folder = Path(tempfile.mkdtemp(prefix="lethelog-export-"))
         try:
-            file = folder / "archive.jsonl"
-            written = await memory.export_archive(file, **chosen)
-            said = written.model_copy(update={"file": file.name}).model_dump_json()
-            headers = {ARCHIVE_HEADER: said, POSITION_HEADER: str(memory.position)}
-            sent = _SentOnce(file, media_type=_LINES, filename="lethelog-archive.jsonl", headers=headers)
-            return InPlace(sent, place)
+            folder = self._transfers.begin()
         except BaseException:
             place.leave()
-            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        try:
+            file = folder / "archive.jsonl"
+            with room_to_write():
+                written = await memory.export_archive(file, **chosen)
+            said = written.model_copy(update={"file": file.name}).model_dump_json()
+            headers = {ARCHIVE_HEADER: said, POSITION_HEADER: str(memory.position)}
+            return InPlace(_SentOnce(file, self._transfers, headers), place)
+        except BaseException:
+            place.leave()
+            self._transfers.end(folder)
             raise
 
     async def take_in(self, request: Request) -> Response:
@@ -83,12 +92,13 @@ class Archives:
         caller = await memory.caller()
         # Before gigabytes are taken from somebody who may not.
         caller.require("memory:import")
+        caller.require("tenant:admin")
         asked = parse(ImportQuery, wire.from_query(IMPORT, request.query_params.multi_items()))
-        with self._places.take(caller), tempfile.TemporaryDirectory(prefix="lethelog-import-") as folder:
-            file = await _received(request, Path(folder) / "archive.jsonl")
+        with self._places.take(caller), self._folder() as folder:
+            file = await _received(request, folder / "archive.jsonl")
             with _said_of_the_body():
                 result = await memory.import_archive(file, dry_run=asked.dry_run)
-        return Response(result.model_dump_json(), media_type=JSON)
+        return _taken(result, memory)
 
     async def take_over(self, request: Request) -> Response:
         """Read in what another system wrote, which is the body."""
@@ -99,11 +109,24 @@ class Archives:
         if source not in get_args(ForeignFormat):
             raise NotFound(f"no such format; there are: {', '.join(get_args(ForeignFormat))}")
         asked = parse(ImportQuery, wire.from_query(FOREIGN, request.query_params.multi_items()))
-        with self._places.take(caller), tempfile.TemporaryDirectory(prefix="lethelog-import-") as folder:
-            file = await _received(request, Path(folder) / "foreign.json")
+        with self._places.take(caller), self._folder() as folder:
+            file = await _received(request, folder / "foreign.json")
             with _said_of_the_body():
                 result = await memory.import_foreign(cast(ForeignFormat, source), file, dry_run=asked.dry_run)
-        return Response(result.model_dump_json(), media_type=JSON)
+        return _taken(result, memory)
+
+    @contextlib.contextmanager
+    def _folder(self) -> Generator[Path]:
+        folder = self._transfers.begin()
+        try:
+            with room_to_write():
+                yield folder
+        finally:
+            self._transfers.end(folder)
+
+
+def _taken(result: ImportResult | ForeignResult, memory: AsyncMemory) -> Response:
+    return Response(result.model_dump_json(), media_type=JSON, headers={POSITION_HEADER: str(memory.position)})
 
 
 @contextlib.contextmanager

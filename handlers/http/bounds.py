@@ -9,8 +9,12 @@ import ipaddress
 import json
 import math
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..access.credentials import Shown, noting
@@ -28,6 +32,8 @@ _COOKIES = ("__Host-lethelog", "lethelog")
 _ARCHIVES = "/api/v1/archive"
 _REFUSED_PART = 10
 """Of how many requests of strangers one may show what is refused."""
+Told = Callable[[Request, Mapping[str, Any]], Response]
+"""How a refusal is told to whoever asked: a problem document, or a page with it."""
 _IPV6_PREFIX = 64
 """Bits of an address that are one subscriber's; the others are anybody's choice."""
 
@@ -35,9 +41,10 @@ _IPV6_PREFIX = 64
 class BodyBound:
     """Refuses bodies that are too large, by what they say of themselves or by what comes, and those that stop."""
 
-    def __init__(self, app: ASGIApp, settings: HttpSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: HttpSettings, told: Told | None = None) -> None:
         self._app = app
         self._settings = settings
+        self._told = told or _as_problem
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,7 +54,8 @@ class BodyBound:
         most = self._settings.upload_limit if archive else self._settings.body_limit
         said = Headers(scope=scope).get("content-length", "")
         if said.isdigit() and int(said) > most:
-            await _refuse(send, "too_large", 413, f"the body has {said} bytes; at most {most} are taken")
+            document = described("too_large", 413, f"the body has {said} bytes; at most {most} are taken")
+            await self._told(Request(scope), document)(scope, receive, send)
             return
         seen, began = 0, asyncio.get_running_loop().time()
         started = whole = False
@@ -74,11 +82,13 @@ class BodyBound:
         try:
             await self._app(scope, bounded, sending)
         except _TooLarge:
-            if not started:
-                await _refuse(send, "too_large", 413, f"the body is larger than {most} bytes")
+            document = described("too_large", 413, f"the body is larger than {most} bytes")
         except _TooSlow:
-            if not started:
-                await _refuse(send, "too_slow", 408, f"the body did not come within {BODY_SECONDS:g} seconds")
+            document = described("too_slow", 408, f"the body did not come within {BODY_SECONDS:g} seconds")
+        else:
+            return
+        if not started:
+            await self._told(Request(scope), document)(scope, receive, send)
 
 
 class RateBound:
@@ -88,8 +98,9 @@ class RateBound:
     from is: whoever makes up another one for each request is one stranger. What is refused counts there again.
     """
 
-    def __init__(self, app: ASGIApp, settings: HttpSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: HttpSettings, told: Told | None = None) -> None:
         self._app = app
+        self._told = told or _as_problem
         self._bounded = bool(settings.requests_per_second)
         self._callers = Rates(settings.requests_per_second or 1)
         self._strangers = Rates(settings.strangers_per_second)
@@ -104,7 +115,9 @@ class RateBound:
         seconds = self._wait(scope, text, address)
         if seconds:
             said = f"more requests than are taken in {WINDOW_SECONDS} seconds; try again in a moment"
-            await _refuse(send, "rate_limited", 429, said, retry_after=math.ceil(seconds))
+            response = self._told(Request(scope), described("rate_limited", 429, said))
+            response.headers["Retry-After"] = str(math.ceil(seconds))
+            await response(scope, receive, send)
             return
         with noting() as shown:
 
@@ -174,10 +187,5 @@ def _session_cookie(header: str) -> str:
     return next((value for name, _, value in pairs if name in _COOKIES), "")
 
 
-async def _refuse(send: Send, code: str, status: int, detail: str, retry_after: int | None = None) -> None:
-    body = json.dumps(described(code, status, detail)).encode()
-    headers = [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
-    if retry_after is not None:
-        headers.append((b"retry-after", str(retry_after).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _as_problem(_request: Request, document: Mapping[str, Any]) -> Response:
+    return Response(json.dumps(document), media_type=MEDIA_TYPE, status_code=int(document["status"]))

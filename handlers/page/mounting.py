@@ -1,10 +1,11 @@
 """The page's addresses, beside those of REST."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
-from ...domain.errors import LethelogError, NotFound
+from ...domain.errors import NotFound
 from ..http.serving import Serving
 from ..http.settings import HttpSettings
 from ..http.streaming import Streams, resumed
@@ -15,7 +16,7 @@ from .login import Login
 from .memories import memories, memory, search
 from .proposals import accept, proposal, reject
 from .queue import queue
-from .rendering import NEWS, static_file
+from .rendering import NEWS, render, static_file
 from .sessions import Sessions
 
 
@@ -65,9 +66,10 @@ def wants_page(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/api/")
 
 
-def failed_page(said: str) -> Response:
-    """Something failed that nobody expected."""
-    return problem(LethelogError(said), 500)
+def refused_page(document: Mapping[str, Any]) -> Response:
+    """What a problem document says, as a page."""
+    words = {"code": document["code"], "title": document["title"], "message": document["detail"]}
+    return render("problem.html", words, int(document["status"]))
 
 
 def no_page(status: int) -> Response:

@@ -59,9 +59,11 @@ async def token_for(world, caller: Caller | None = None, *, permissions=REVIEWER
 
 
 @asynccontextmanager
-async def browsing(world, origin: str = ORIGIN, *, secure_cookies: bool = False) -> AsyncGenerator[Browser]:
+async def browsing(
+    world, origin: str = ORIGIN, *, secure_cookies: bool = False, settings: HttpSettings | None = None
+) -> AsyncGenerator[Browser]:
     """A browser before the page of a world."""
     served = Serving(world.engine, Credentials(world.engine), pass_settings(ToldJudge()))
-    app = create_app(served, HttpSettings(secure_cookies=secure_cookies))
+    app = create_app(served, settings or HttpSettings(secure_cookies=secure_cookies))
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=origin) as client:
         yield Browser(client, origin)

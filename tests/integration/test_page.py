@@ -15,6 +15,7 @@ from lethelog.handlers.access.credentials import Credentials
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.erasure.erasures import Erasures
 from lethelog.handlers.http.serving import Serving
+from lethelog.handlers.http.settings import HttpSettings
 from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.page.desk import WhileLoggedIn
 from lethelog.handlers.page.sessions import MOST_EACH, Sessions
@@ -233,6 +234,19 @@ async def test_who_was_erased_is_named_by_no_page_any_more(world, browser: Brows
     await erase(world, Erasures(world.engine), subject="ada")
     page = await browser.get("/dashboard")
     assert page.status_code == 200 and "ada" not in page.text
+
+
+async def test_what_comes_too_fast_or_too_large_is_told_on_a_page_to_people_and_as_a_problem_to_programs(world):
+    async with browsing(world, settings=HttpSettings(secure_cookies=False, strangers_per_second=1)) as browser:
+        while (told := await browser.get("/login", accept="text/html")).status_code == 200:
+            pass
+        assert told.status_code == 429 and int(told.headers["retry-after"]) >= 1
+        assert told.headers["content-type"].startswith("text/html") and "Too many requests" in told.text
+        program = await browser.get("/api/v1/whoami", accept="text/html")
+        assert program.status_code == 429 and program.json()["code"] == "rate_limited"
+    async with browsing(world, settings=HttpSettings(secure_cookies=False, body_limit=1_024)) as browser:
+        large = await browser.send("/login", {"token": "x" * 2_000}, accept="text/html")
+        assert large.status_code == 413 and large.headers["content-type"].startswith("text/html")
 
 
 async def test_a_step_that_is_no_number_of_a_history_is_refused(world, browser: Browser):

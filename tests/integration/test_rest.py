@@ -1,6 +1,7 @@
 """REST: every verb, by its permission, with the same answers and errors as the Python door."""
 
 import asyncio
+import errno
 import gzip
 import hashlib
 import inspect
@@ -36,9 +37,10 @@ from lethelog.handlers.access.caller import TOKEN_PERMISSIONS, Caller
 from lethelog.handlers.access.credentials import Credentials
 from lethelog.handlers.access.tokens import Tokens
 from lethelog.handlers.client.client import AsyncClient
+from lethelog.handlers.http import archives
 from lethelog.handlers.http.bounds import shown_by
 from lethelog.handlers.http.problems import STATUS, TITLES, error_of, problem_of
-from lethelog.handlers.http.routes import BY_VERB, KEY_HEADER, POSITION_HEADER, ROUTES, STREAMED
+from lethelog.handlers.http.routes import BY_VERB, KEY_HEADER, POSITION_HEADER, PREFIX, ROUTES, STREAMED
 from lethelog.handlers.http.settings import HttpSettings
 from lethelog.handlers.memories import MemoryCommands
 from lethelog.handlers.memory import AsyncMemory
@@ -231,7 +233,9 @@ async def test_a_position_is_one_of_the_log_or_none(served, tmp_path):
         session = (await http.post("/sessions", json={"session": "s"})).json()
         assert (await http.get(f"/sessions/{session['id']}")).json()["position"] == session["position"]
         await client.export_archive(file)
-        assert (await client.import_archive(file)).position is None
+        # All of it is there already; whoever reads it next waits for that.
+        assert (await client.import_archive(file)).position == await world.engine.log.head()
+        assert client.position == await world.engine.log.head()
 
 
 async def test_a_position_beyond_the_log_is_refused_at_once_by_reads_and_by_the_stream(served):
@@ -611,10 +615,32 @@ async def test_an_archive_moves_from_one_server_to_another(world, elsewhere, tmp
         async with there.client() as client:
             preview = await client.import_archive(file, dry_run=True)
             assert preview.position is None and (await client.list()).total == 0
-            await client.import_archive(file)
+            taken = await client.import_archive(file)
+            assert client.position == taken.position == await elsewhere.engine.log.head()
             await elsewhere.catch_up()
             moved = await client.get(written.memory.id)
             assert (moved.content, moved.status) == ("Moves with its history", "archived")
+
+
+async def test_an_archive_for_which_there_is_no_room_is_said_to_have_none(served, monkeypatch, tmp_path):
+    async def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(archives, "_received", full)
+    (tmp_path / "archive.jsonl").write_text("{}")
+    async with served.client() as client:
+        with pytest.raises(Unavailable, match="no room"):
+            await client.import_archive(tmp_path / "archive.jsonl")
+    assert served.places.taken == 0
+
+
+async def test_who_may_not_take_an_archive_in_is_told_before_it_is_sent(served):
+    token = await served.token(TOKEN_PERMISSIONS - {"tenant:admin"})
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(served.url.rpartition(":")[2]))
+    head = f"POST {PREFIX}/archive HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n"
+    writer.write(f"{head}Content-Length: 1000000000\r\n\r\n{{".encode())
+    assert await asyncio.wait_for(reader.readexactly(12), 20) == b"HTTP/1.1 403"
+    writer.close()
 
 
 async def test_the_client_compresses_an_archive_whose_name_ends_so_as_the_memory_does(served, tmp_path):
@@ -732,7 +758,7 @@ async def test_an_archive_is_sent_whole_and_leaves_no_copy_whatever_part_was_ask
         for part in ("bytes=abc", "bytes=999999999-", "bytes=0-10"):
             answer = await http.get("/archive", headers={"Range": part})
             assert answer.status_code == 200 and "In the archive" in answer.text, part
-            assert names_in(tmp_path) == [], part
+            assert list(tmp_path.rglob("archive*")) == [], part
 
 
 async def test_what_a_client_calls_a_method_is_no_label(served):
