@@ -49,7 +49,7 @@ class ImportResult(View):
     items: tuple[ImportedItem, ...]
     """Those that did not come in; in a dry run those that would, too. At most `LISTED`."""
     position: int | None
-    """Position of the log that reads can wait for; None where nothing came in."""
+    """Position of the log that reads can wait for; None for a dry run."""
 
     def count(self, *actions: str) -> int:
         """How many items these things became of."""

@@ -18,7 +18,7 @@ from ..archive.foreign import ForeignFormat, ForeignResult
 from ..archive.importing import ImportResult
 from ..memory import AsyncMemory
 from . import wire
-from .endpoint import JSON, bearer
+from .endpoint import JSON, UNKEPT, bearer
 from .places import InPlace, Places
 from .pointing import WHOLE
 from .routes import ARCHIVE_HEADER, POSITION_HEADER, Route
@@ -79,7 +79,7 @@ class Archives:
             with room_to_write():
                 written = await memory.export_archive(file, **chosen)
             said = written.model_copy(update={"file": file.name}).model_dump_json()
-            headers = {ARCHIVE_HEADER: said, POSITION_HEADER: str(memory.position)}
+            headers = {**UNKEPT, ARCHIVE_HEADER: said, POSITION_HEADER: str(memory.position)}
             return InPlace(_SentOnce(file, self._transfers, headers), place)
         except BaseException:
             place.leave()
@@ -126,7 +126,9 @@ class Archives:
 
 
 def _taken(result: ImportResult | ForeignResult, memory: AsyncMemory) -> Response:
-    return Response(result.model_dump_json(), media_type=JSON, headers={POSITION_HEADER: str(memory.position)})
+    return Response(
+        result.model_dump_json(), media_type=JSON, headers={**UNKEPT, POSITION_HEADER: str(memory.position)}
+    )
 
 
 @contextlib.contextmanager

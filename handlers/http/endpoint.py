@@ -20,6 +20,8 @@ from .routes import KEY_HEADER, POSITION_HEADER, PREFIX, VERSION_HEADER, Memorie
 from .serving import Serving
 
 JSON = "application/json"
+UNKEPT: Mapping[str, str] = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+"""What is told to a caller is kept by nothing on the way, and is nothing else than it says."""
 
 
 class NotJson(Exception):
@@ -92,6 +94,9 @@ def _of_headers(route: Route, headers: Mapping[str, str]) -> dict[str, Any]:
             raise InvalidInput(KEY_HEADER, "is not taken here; leave it out")
         found["key"] = _key(key)
     seen = headers.get(VERSION_HEADER)
+    if seen is not None and not route.versioned and route.method != "GET":
+        # A write that heeds no version must not look as if it did (F17).
+        raise InvalidInput(VERSION_HEADER, "is not taken here; leave it out")
     if seen is not None and route.versioned:
         version = fullmatch(r'"([1-9][0-9]{0,17})"', seen.strip())
         if version is None:
@@ -110,7 +115,7 @@ def _key(given: str) -> str | None:
 def _answered(route: Route, found: Any, memory: AsyncMemory) -> Response:
     view: BaseModel = Memories(memories=found) if route.answers is Memories else found
     # A plain dump, so that a field hidden from reprs is still told to whom it is for.
-    response = Response(view.model_dump_json(), media_type=JSON, status_code=route.status)
+    response = Response(view.model_dump_json(), route.status, UNKEPT, JSON)
     if route.made is not None:
         response.headers["Location"] = PREFIX + route.made(view)
     if isinstance(view, Written):
@@ -131,7 +136,7 @@ def problem_response(request: Request, error: LethelogError) -> Response:
 
 def as_problem(document: Mapping[str, Any]) -> Response:
     """A problem document as an answer."""
-    return Response(json.dumps(document), media_type=MEDIA_TYPE, status_code=int(document["status"]))
+    return Response(json.dumps(document), int(document["status"]), UNKEPT, MEDIA_TYPE)
 
 
 def _refused(request: Request, route: Route, arguments: Mapping[str, Any], error: LethelogError) -> dict[str, Any]:

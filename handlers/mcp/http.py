@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
@@ -19,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from ...domain.errors import InvalidCredential, LethelogError, Unavailable
+from ...domain.errors import AccessDenied, InvalidCredential, LethelogError, Unavailable
 from ..access.caller import TOKEN_PERMISSIONS
 from ..http.bounds import BodyBound, RateBound
 from ..http.places import Places
@@ -88,12 +89,16 @@ class McpEndpoint:
             with contextlib.ExitStack() as stack:
                 known = await self._known(scope, stack)
                 await self._manager.handle_request(known, receive, send)
-        except (InvalidCredential, Unavailable) as error:
+        except (AccessDenied, InvalidCredential, Unavailable) as error:
             await self._refused(error)(scope, receive, send)
 
     async def _known(self, scope: Scope, stack: contextlib.ExitStack) -> Scope:
         """The request with who asks; a stream has its place until the stack ends."""
-        credential = _bearer(Headers(scope=scope).get("authorization", ""))
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).netloc != headers.get("host"):
+            raise AccessDenied("this was sent by the page of another site, which may not ask here")
+        credential = _bearer(headers.get("authorization", ""))
         if credential is None:
             raise _NothingShown("show a token: Authorization: Bearer …; see: lethelog token issue")
         caller = await self._credentials.caller(credential)
@@ -109,7 +114,8 @@ class McpEndpoint:
             if self._protected is not None:
                 parts.append(f'resource_metadata="{build_resource_metadata_url(self._protected.resource)}"')
             return _told(error, {"WWW-Authenticate": ", ".join(parts)})
-        return _told(error, {"Retry-After": str(RETRY_SECONDS.get(error.code, 1))})
+        wait = {} if isinstance(error, AccessDenied) else {"Retry-After": str(RETRY_SECONDS.get(error.code, 1))}
+        return _told(error, wait)
 
 
 def create_app(endpoint: McpEndpoint, bounds: HttpSettings) -> Starlette:

@@ -5,6 +5,7 @@ import contextlib
 import importlib.util
 import ipaddress
 import socket
+import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -107,6 +108,8 @@ def serve(
             )
 
     tls = None if certificate is None or certificate_key is None else (certificate, certificate_key)
+    if tls is not None:
+        _check_certificate(*tls)
     with contextlib.closing(listen(host, port)) as listening:
         if tls is None and not behind_tls and not insecure:
             refuse_in_clear(listening, "give --certificate and --certificate-key")
@@ -117,6 +120,15 @@ def serve(
         )
         asyncio.run(until_stopped(_serve(session.settings, chosen, listening, bounds, ready, tls=tls)))
     session.printer.note("stopped")
+
+
+def _check_certificate(certificate: str, key: str) -> None:
+    """Read both before anything is opened."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:
+        why = error.strerror or getattr(error, "reason", None) or "they are not in PEM"
+        raise Misconfigured(f"the certificate or its key cannot be used: {why}") from None
 
 
 def _check_installed() -> None:

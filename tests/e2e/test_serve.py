@@ -20,6 +20,8 @@ from lethelog.ops.settings import Settings
 from mcp import Client as McpClient
 from mcp.client.streamable_http import streamable_http_client
 
+from .conftest import Cli
+
 
 def started(data_dir: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
     """The process, and where it listens."""
@@ -166,3 +168,14 @@ def test_other_machines_are_let_in_without_tls_only_by_who_says_so(cli_folder: P
         out, err = process.communicate(timeout=60)
     # A cookie for TLS only would be of no use here.
     assert "secure" not in answer.headers["set-cookie"].lower() and process.returncode == 0, (out, err)
+
+
+@pytest.mark.parametrize("what", ["missing", "empty"])
+def test_a_certificate_that_cannot_be_used_is_told_before_anything_is_opened(cli: Cli, tmp_path: Path, what: str):
+    if what == "empty":
+        (tmp_path / "chain.pem").touch()
+        (tmp_path / "key.pem").touch()
+    files = ("--certificate", str(tmp_path / "chain.pem"), "--certificate-key", str(tmp_path / "key.pem"))
+    refused = cli("serve", "--port", "0", *files, "--json")
+    assert refused.status != 0 and refused.error["code"] == "misconfigured"
+    assert "certificate or its key cannot be used" in refused.error["message"]

@@ -173,6 +173,14 @@ async def test_a_jwt_is_as_good_as_a_token_and_trouble_in_checking_one_is_no_ref
             assert answer.status_code == 401
 
 
+async def test_the_page_of_another_site_may_not_ask(living):
+    headers = {**JSON, "Authorization": f"Bearer {await token_of(living)}"}
+    async with serving(living) as url, httpx2.AsyncClient(headers=headers) as http:
+        for origin, status in (("https://evil.example", 403), ("null", 403), (url.removesuffix("/mcp"), 200)):
+            assert (await http.post(url, json=HELLO, headers={"Origin": origin})).status_code == status, origin
+        assert (await http.post(url, json=HELLO)).status_code == 200
+
+
 async def test_a_body_that_is_too_long_is_refused_unread(living):
     token = await token_of(living)
     async with serving(living) as url, httpx2.AsyncClient(headers=JSON) as http:

@@ -761,6 +761,26 @@ async def test_an_archive_is_sent_whole_and_leaves_no_copy_whatever_part_was_ask
             assert list(tmp_path.rglob("archive*")) == [], part
 
 
+async def test_a_version_is_refused_by_writes_that_heed_none_and_answers_are_kept_nowhere(served):
+    """F17."""
+    async with served.plain() as http:
+        promise = {"content": "Send the report", "memory_type": "commitment"}
+        memory = (await http.post("/memories", json=promise)).json()["memory"]["id"]
+        waiting = {"json": {"status": "waiting"}, "headers": {"If-Match": '"999"'}}
+        refused = await http.post(f"/memories/{memory}/resolve", **waiting)
+        assert refused.status_code == 422 and refused.json()["errors"][0]["header"] == "If-Match"
+        policy = await http.patch("/settings/policy", json={"changes": {}}, headers={"If-Match": '"1"'})
+        assert policy.status_code == 422
+        # The control: without it, it is done.
+        done = await http.post(f"/memories/{memory}/resolve", json={"status": "waiting"})
+        assert done.status_code == 200
+        for answer in (refused, done, await http.get("/archive")):
+            assert (answer.headers["cache-control"], answer.headers["x-content-type-options"]) == (
+                "no-store",
+                "nosniff",
+            )
+
+
 async def test_what_a_client_calls_a_method_is_no_label(served):
     async with served.plain() as http:
         await http.request("CANARYMETHOD", "/memories")
