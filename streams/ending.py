@@ -1,7 +1,10 @@
 """Ending a background task for good."""
 
 import asyncio
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _AGAIN_SECONDS = 1.0
 
@@ -17,3 +20,13 @@ async def end(task: asyncio.Task[Any]) -> None:
         await asyncio.wait({task}, timeout=_AGAIN_SECONDS)
     if not task.cancelled():
         task.exception()
+
+
+async def until_cancelled(work: Coroutine[Any, Any, T]) -> T:
+    """Do it, and let one cancellation of whoever waits for it end it for good."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task})
+    finally:
+        await end(task)
+    return task.result()

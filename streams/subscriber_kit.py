@@ -21,6 +21,7 @@ from .acknowledgments import acknowledge
 from .broker import BrokerSettings, close, connect, jetstream, translated
 from .closed import decode_closed
 from .consumers import Consumers
+from .ending import until_cancelled
 from .handling import RetryPolicy
 from .leadership import RETRY_SECONDS, Leadership
 from .log import Log
@@ -87,24 +88,28 @@ async def subscribe(
         if event.position > position():
             await apply(event)
 
-    async with TaskPublisher(settings) as publisher:
-        if erased is None:
-            names, first, again = tuple(events), once, apply
-        else:
-            names = tuple(events) if _wanted(ErasurePerformed.NAME, events) else (*events, ErasurePerformed.NAME)
-            hook = _Erasing(name, events, erased, publisher)
-            first, again = hook.before(once), hook.before(apply)
-        subscription = EventSubscription(
-            name,
-            names,
-            first,
-            policy=policy or POLICY,
-            again=again,
-            # One delivery open at a time in all processes: that is what keeps the order.
-            max_ack_pending=1,
-            unknown="deliver",
-        )
-        await _run(settings, subscription, position, log)
+    async def feed() -> None:
+        async with TaskPublisher(settings) as publisher:
+            if erased is None:
+                names, first, again = tuple(events), once, apply
+            else:
+                wanted = _wanted(ErasurePerformed.NAME, events)
+                names = tuple(events) if wanted else (*events, ErasurePerformed.NAME)
+                hook = _Erasing(name, events, erased, publisher)
+                first, again = hook.before(once), hook.before(apply)
+            subscription = EventSubscription(
+                name,
+                names,
+                first,
+                policy=policy or POLICY,
+                again=again,
+                # One delivery open at a time in all processes: that is what keeps the order.
+                max_ack_pending=1,
+                unknown="deliver",
+            )
+            await _run(settings, subscription, position, log)
+
+    await until_cancelled(feed())
 
 
 class _Erasing:

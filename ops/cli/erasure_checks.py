@@ -48,7 +48,7 @@ async def check_erasures(
             f"{settings.ledger_file} lacks {counted(missing, 'erasure')} on record: lines were cut off "
             "its end, or that was done beside another file"
             if entries
-            else f"{settings.ledger_file} is missing or empty, and {counted(missing, 'erasure')} on record"
+            else f"{settings.ledger_file} is missing or empty, with {counted(missing, 'erasure')} on record"
         )
         yield Check("erasure ledger", "fault", says, fix)
     else:

@@ -78,7 +78,7 @@ def chat(monkeypatch: pytest.MonkeyPatch) -> Generator[ChatServer]:
 def test_a_memory_is_read_for_facts_at_the_command_line(cli, chat, monkeypatch: pytest.MonkeyPatch):
     one = cli.remember("Ada moved to Porto in January")
     refused = cli("extract", one, "--json").error
-    assert refused["code"] == "conflict" and "judgment on" in refused["message"] and chat.asked == []
+    assert refused["code"] == "judging_off" and "judgment on" in refused["message"] and chat.asked == []
     assert cli("settings", "judgment", "on").status == 0
     shown = cli("extract", one, "--key", "k1")
     assert "1 fact proposed; left out: 1 not in text" in shown.out and "review --kind fact" in shown.err

@@ -434,6 +434,8 @@ async def test_f17_the_python_door_waits_for_the_position_it_is_given_on_every_r
     door = AsyncMemory(world.engine, world.caller, pass_settings(ToldJudge()))
     said = (await door.remember("Deploys go to Hetzner")).memory
     head = await world.catch_up()
+    # On record, and in no read model yet.
+    await world.remember("Lunch is at noon")
     reads = {
         "search": lambda **given: door.search("deploys", **given),
         "list": door.list,

@@ -140,7 +140,7 @@ async def test_lines_that_were_cut_off_the_end_of_the_ledger_are_missed_by_docto
     status, detail = await said()
     assert status == "fault" and "lacks 2 erasures" in detail
     ledger.path.unlink()
-    assert "3 erasures were done" in (await said())[1]
+    assert "missing or empty, with 3 erasures on record" in (await said())[1]
 
 
 async def test_done_again_by_the_ledger_it_still_says_what_it_left(world, erasures, database_url):

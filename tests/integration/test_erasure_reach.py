@@ -103,7 +103,14 @@ async def test_the_names_of_the_sessions_that_only_a_person_had_go_with_the_pers
     assert known == {"ada's therapy": False, "standup": True, "nightly": True, "noted": True}
     await world.catch_up()
     page = await sessions.page(world.caller, {})
-    assert page.total == 5 and "therapy" not in page.model_dump_json() and "ada" not in page.model_dump_json()
+    told = {(one.session, one.user) for one in page.sessions}
+    assert page.total == 5 and told == {
+        (None, None),
+        ("standup", None),
+        ("standup", "bo"),
+        ("nightly", None),
+        ("noted", None),
+    }
 
 
 async def test_links_of_an_earlier_version_are_told_anew(world, erasures):

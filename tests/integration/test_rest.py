@@ -82,8 +82,9 @@ def kinds_of_errors() -> list[type[LethelogError]]:
     found, waiting = list[type[LethelogError]](), [LethelogError]
     while waiting:
         kind = waiting.pop()
-        # A private one is its door's own, which tells it as the class it is one of.
-        if kind.__module__.startswith("lethelog.") and not kind.__name__.startswith("_"):
+        # A private one, or a facade's, is its door's own, which tells it as the class it is one of.
+        own = kind.__name__.startswith("_") or kind.__module__.startswith("lethelog.handlers.facades.")
+        if kind.__module__.startswith("lethelog.") and not own:
             found.append(kind)
         waiting += kind.__subclasses__()
     return found
