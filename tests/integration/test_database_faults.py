@@ -29,6 +29,7 @@ from lethelog.ops.migrations import migrate
 from lethelog.projections.live_memory import LiveMemory
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.streams.database import Database
+from lethelog.streams.ending import end
 from lethelog.streams.log import Appended, CommandKey, Log, NewEvent, Repeated, Unit
 from lethelog.streams.master_keys import Keyring
 from lethelog.streams.payloads import Actor, Envelope
@@ -351,8 +352,7 @@ async def test_f44_an_event_that_cannot_be_read_stalls_its_view_and_says_where(w
 
         await eventually(caught_up, "it goes on by itself", 40)
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await end(running)
 
 
 async def test_a_command_on_a_damaged_memory_is_an_error_of_ours(world, database_url):
@@ -411,8 +411,7 @@ async def test_f44_an_event_that_the_database_can_never_take_stalls_its_view_and
         assert (progress.stalled_at, progress.error) == (at.position, "memory.remembered: ProgramLimitExceeded")
         assert (await world.reading.get(world.caller, {"ids": [good]}))[0].content == "a good one"
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await end(running)
 
 
 async def test_a_text_whose_small_letters_are_longer_does_not_bring_the_database_down(opened, own_database):

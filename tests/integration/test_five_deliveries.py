@@ -15,6 +15,7 @@ from lethelog.handlers.forgetting.pass_manager import PassManager
 from lethelog.handlers.forgetting.requesting import Passes
 from lethelog.handlers.forgetting.settings import PassSettings
 from lethelog.streams.broker import BrokerSettings
+from lethelog.streams.ending import end
 from lethelog.streams.payloads import RecordedEvent
 from lethelog.streams.relay import Relay
 from lethelog.streams.subscriber_kit import subscribe
@@ -129,8 +130,7 @@ async def test_f43_a_pass_whose_every_message_comes_five_times_judges_charges_an
         await asyncio.to_thread(whatever_comes)
     finally:
         for one in running:
-            one.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+            await end(one)
 
 
 async def test_a_subscriber_applies_each_event_once_and_in_order_however_often_it_comes(
@@ -171,8 +171,7 @@ async def test_a_subscriber_applies_each_event_once_and_in_order_however_often_i
             return bool(info.ack_floor) and info.ack_floor.stream_seq == held
 
         await eventually(through, "the subscriber went through the stream")
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await end(running)
         assert applied == [1, 2, 3, 4]
 
     @FEW

@@ -11,6 +11,7 @@ from lethelog.projections.progress import read_progress
 from lethelog.projections.rebuild import Rebuilder, drop_retired
 from lethelog.projections.runner import ensure_tables
 from lethelog.projections.scratch import discard
+from lethelog.streams.ending import end
 
 AT_ONCE = timedelta()
 
@@ -79,8 +80,7 @@ async def test_readers_and_writers_during_two_rebuilds_meet_no_error_and_no_gap(
     await asyncio.gather(*readers)
     assert seen and min(seen) >= 40
     for one in running:
-        one.cancel()
-    await asyncio.gather(*running, return_exceptions=True)
+        await end(one)
     await world.catch_up()
     assert (await world.reading.list(world.caller, {"limit": 1})).total == 50
     assert (await rebuilder(world).compare()).equal
@@ -146,5 +146,4 @@ async def test_a_running_worker_goes_on_with_the_new_generation(world):
             await asyncio.sleep(0.01)
     assert progress.schema == "lethelog_views_live_memory_2"
     assert (await world.reading.list(world.caller, {})).total == 2
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    await end(running)

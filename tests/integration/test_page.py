@@ -1,7 +1,6 @@
 """The review page without a browser: sessions, forms, headers, and what it shows of what others wrote."""
 
 import asyncio
-import contextlib
 import html
 import re
 from collections.abc import AsyncGenerator
@@ -20,6 +19,7 @@ from lethelog.handlers.memory import AsyncMemory
 from lethelog.handlers.page.desk import WhileLoggedIn
 from lethelog.handlers.page.sessions import MOST_EACH, Sessions
 from lethelog.handlers.reviewing.staging import stage
+from lethelog.streams.ending import end
 from lethelog.streams.payloads import Actor, Envelope
 
 from .pages import ORIGIN, Browser, browsing, token_for
@@ -39,9 +39,7 @@ async def kept_up(world) -> AsyncGenerator[None]:
 
     beside = asyncio.create_task(views())
     yield
-    beside.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await beside
+    await end(beside)
 
 
 @pytest.fixture

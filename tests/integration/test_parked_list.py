@@ -12,6 +12,7 @@ from lethelog.handlers.judges.none import NoJudge
 from lethelog.handlers.memory import AsyncMemory
 from lethelog.projections.progress import wait_for
 from lethelog.projections.runner import ProjectionRunner
+from lethelog.streams.ending import end
 from lethelog.streams.log import Appended, NewEvent, Unit
 from lethelog.streams.topology import Topology
 
@@ -160,8 +161,7 @@ async def test_a_proposal_whose_event_is_parked_is_never_called_unknown_and_come
     parking = ProjectionRunner(engine.database, engine.log, engine.tail, queue, retry_seconds=())
     running = asyncio.ensure_future(parking.run())
     await wait_for(engine.database, queue.name, at, seconds=20)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    await end(running)
     await world.catch_up()
     reviewing, caller = world.reviewing, world.caller
     assert [one.id for one in (await reviewing.list(caller, {"after": at})).proposals] == [good]

@@ -16,6 +16,7 @@ from lethelog.projections.rebuild import Rebuilder
 from lethelog.projections.runner import ProjectionRunner, ensure_tables
 from lethelog.projections.search import Search
 from lethelog.streams.database import DOOR, Doors
+from lethelog.streams.ending import end
 
 
 def rebuilder(world, name: str, **options) -> Rebuilder:
@@ -98,8 +99,7 @@ async def test_writes_during_a_rebuild_are_in_it(world):
     compared = await rebuilder(world, "live_memory").compare()
     assert compared.equal
     for runner in runners:
-        runner.cancel()
-    await asyncio.gather(*runners, return_exceptions=True)
+        await end(runner)
 
 
 async def test_f40_another_embedding_model_is_refused_until_a_rebuild(world, embedder):
@@ -166,8 +166,7 @@ async def test_f44_an_event_that_cannot_be_applied_stalls_its_view_says_where_an
     await wait_for(world.engine.database, "live_memory", head, seconds=30)
     assert (await runner.progress()).stalled_at is None
     assert len(await world.reading.get(world.caller, {"ids": [good, bad, after]})) == 3
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    await end(running)
 
 
 async def test_a_read_that_waits_for_a_position_nobody_reaches_says_so(world):
@@ -388,8 +387,7 @@ async def test_f44_a_body_that_cannot_be_read_stalls_the_views_that_want_it_and_
             "update lethelog.events set body = substr(body, 2) where position = %s", (damaged.position,)
         )
     await wait_for(world.engine.database, "live_memory", await world.engine.log.head(), seconds=30)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    await end(running)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from lethelog.projections.progress import Progress, read_progress, wait_for
 from lethelog.projections.rebuild import Rebuilder
 from lethelog.projections.runner import ProjectionRunner
 from lethelog.streams import reader
+from lethelog.streams.ending import end
 from lethelog.streams.reader import LogTail
 
 CANARY = "zq-canary-9931"
@@ -48,8 +49,7 @@ async def running(*runners: ProjectionRunner):
     tasks = [asyncio.ensure_future(one.run()) for one in runners]
     yield
     for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        await end(task)
 
 
 async def until(world, holds, name: str = "live_memory") -> Progress:

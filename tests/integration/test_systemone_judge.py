@@ -19,6 +19,7 @@ from lethelog.domain.errors import Misconfigured
 from lethelog.domain.judging import Answer, DecisionResult, Item, Judge, JudgeRejected, JudgeUnavailable, NoVerdict
 from lethelog.handlers.judges import SystemOneSettings, open_judge
 from lethelog.handlers.judges.systemone import decode_reply, encode_request, questions_of
+from lethelog.streams.ending import end
 from pydantic import SecretStr
 from typesafe_sdk import Choice, ChoiceAnswer, SystemOneResponse, TypeSafeClient
 
@@ -349,8 +350,7 @@ async def socket_server(handle: Handler) -> AsyncIterator[str]:
     finally:
         server.close()
         for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            await end(task)
 
 
 async def hear_request(reader: asyncio.StreamReader) -> None:

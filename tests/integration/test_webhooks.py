@@ -26,6 +26,7 @@ from lethelog.handlers.webhooks.webhooks import Webhooks
 from lethelog.handlers.webhooks.worker import WebhookWorker
 from lethelog.ops.cli.webhook_checks import check_webhooks
 from lethelog.streams.broker import BrokerSettings
+from lethelog.streams.ending import end
 from lethelog.streams.log import NewEvent, Unit
 from lethelog.streams.payloads import Envelope, RecordedEvent
 
@@ -327,8 +328,7 @@ async def test_a_receiver_that_does_not_answer_holds_up_no_other(telling, monkey
         assert len(stuck.received) == 1, "one at a time"
         stuck.released.set()
         await eventually(lambda: len(stuck.received) == 3, "and then the rest")
-        running.cancel()
-        await asyncio.wait({running})
+        await end(running)
 
 
 async def test_what_is_being_sent_when_the_worker_stops_is_finished_and_recorded(telling):
@@ -513,8 +513,7 @@ async def test_a_test_message_tells_what_came_of_it(telling, monkeypatch: pytest
         running = asyncio.create_task(telling.worker.run())
         took = await telling.webhooks.test(telling.caller, {"webhook_id": webhook})
         failed = await telling.webhooks.test(telling.caller, {"webhook_id": webhook})
-        running.cancel()
-        await asyncio.wait({running})
+        await end(running)
         assert (took.status, took.event, failed.status) == ("delivered", "webhook.test", "pending")
         assert failed.attempts[0].outcome == "500" and verified(receiver.received[0], secret)
         untaken = await telling.webhooks.test(telling.caller, {"webhook_id": webhook, "seconds": 0})
