@@ -1,5 +1,6 @@
 """What a reviewer's browser loads, and how soon it shows something."""
 
+import asyncio
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,16 +15,19 @@ from .row import Row, Target
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
+_PAINT_SECONDS = 10
 _PAGES = {
     "queue": "/",
     "proposal": "/proposals/{proposal}",
     "memory": "/memories/{memory}",
     "dashboard": "/dashboard",
 }
-_LOADED = """() => {
+_LOADED = """async () => {
+  const painted = () => performance.getEntriesByName("first-contentful-paint")[0];
+  while (!painted()) await new Promise((again) => setTimeout(again, 20));
   const entries = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
   return {
-    paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? null,
+    paint: painted().startTime,
     bytes: entries.reduce((sum, one) => sum + one.transferSize, 0),
   };
 }"""
@@ -68,8 +72,8 @@ async def _load(page: "Page", address: str) -> _Load:
         fresh = await context.new_page()
         await fresh.goto(address)
         await fresh.wait_for_load_state("load")
-        await fresh.wait_for_function("performance.getEntriesByName('first-contentful-paint').length > 0")
-        seen = await fresh.evaluate(_LOADED)
+        async with asyncio.timeout(_PAINT_SECONDS):
+            seen = await fresh.evaluate(_LOADED)
     return _Load(float(seen["paint"]), float(seen["bytes"]) / 1e3)
 
 
