@@ -4,6 +4,7 @@ Each process has a folder of its own under one of its user's, in the machine's f
 opens one takes away those of processes that were killed; a lock tells them from the living.
 """
 
+import atexit
 import contextlib
 import errno
 import fcntl
@@ -28,24 +29,36 @@ class Transfers:
         self._lock = -1
 
     def begin(self) -> Path:
-        """A new, empty folder for one archive. Raises `Misconfigured` where somebody else made the user's one."""
-        if self._own is None:
-            base = Path(tempfile.gettempdir()) / f"lethelog-transfers-{os.getuid()}"
-            _make_private(base)
-            _sweep(base)
-            self._own, self._lock = _locked(Path(tempfile.mkdtemp(dir=base)))
-        return Path(tempfile.mkdtemp(dir=self._own))
+        """A new, empty folder for one archive.
+
+        Raises `Misconfigured` where somebody else made the user's one, and `Unavailable` where there is no room.
+        """
+        with room_to_write():
+            # What clears old temporary files may have taken it away from a server that runs for long.
+            if self._own is None or not self._own.is_dir():
+                self._own = self._make()
+            return Path(tempfile.mkdtemp(dir=self._own))
 
     def end(self, folder: Path) -> None:
         """Take one away with what is in it."""
         shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Take all away."""
+        """Take all away; the end of the process does it, too."""
         if self._own is not None:
             shutil.rmtree(self._own, ignore_errors=True)
             os.close(self._lock)
             self._own = None
+            atexit.unregister(self.close)
+
+    def _make(self) -> Path:
+        self.close()
+        base = Path(tempfile.gettempdir()) / f"lethelog-transfers-{os.getuid()}"
+        _make_private(base)
+        _sweep(base)
+        folder, self._lock = _locked(Path(tempfile.mkdtemp(dir=base)))
+        atexit.register(self.close)
+        return folder
 
 
 @contextlib.contextmanager

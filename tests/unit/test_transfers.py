@@ -1,7 +1,11 @@
 """Archives on their way through a server: in a folder of its own, which outlives nobody."""
 
+import atexit
 import errno
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,8 +21,9 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def killed(transfers: Transfers) -> None:
-    """What the system does with a process that is killed: its locks go, its files stay."""
+    """What the system does with a process that is killed: its locks go, its files stay, and nothing is said to it."""
     os.close(transfers._lock)
+    atexit.unregister(transfers.close)
 
 
 def test_what_a_killed_process_left_is_taken_away_by_the_next_and_what_is_alive_stays(base: Path):
@@ -63,3 +68,29 @@ def test_a_full_disk_is_said_to_be_one(number: int):
         raise OSError(number, "full")
     with pytest.raises(PermissionError), room_to_write():
         raise PermissionError(errno.EACCES, "not mine")
+
+
+def test_a_folder_that_was_cleared_away_meanwhile_is_made_anew(base: Path):
+    transfers = Transfers()
+    transfers.begin()
+    shutil.rmtree(base)
+    folder = transfers.begin()
+    assert folder.is_dir() and base.stat().st_mode & 0o777 == 0o700
+    transfers.close()
+    assert list(base.iterdir()) == []
+
+
+def test_where_not_even_a_folder_has_room_that_is_said(base: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(Unavailable, match="no room"):
+        Transfers().begin()
+
+
+def test_a_process_that_ends_takes_its_folder_along(base: Path):
+    code = "from lethelog.handlers.http.transfers import Transfers; print(Transfers().begin())"
+    env = {**os.environ, "TMPDIR": str(base.parent)}
+    made = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert Path(made.stdout.strip()).parent.parent == base and list(base.iterdir()) == []
