@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import contextlib
 import json
 import os
 import sys
@@ -75,7 +76,9 @@ async def served(settings: Settings) -> AsyncGenerator[str]:
     try:
         yield await asyncio.wait_for(_said_url(server), _READY_SECONDS)
     finally:
-        server.terminate()
+        # One that ended by itself has said why by then.
+        with contextlib.suppress(ProcessLookupError):
+            server.terminate()
         await server.wait()
 
 
