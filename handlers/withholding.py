@@ -11,5 +11,5 @@ def without_text(view: MemoryView) -> MemoryView:
 
 def without_words(view: ProposalView) -> ProposalView:
     """A proposal without quotes, texts, comment and names."""
-    unsaid = dict.fromkeys(("quote", "comment", "decided_by"))
+    unsaid = dict.fromkeys(("quote", "comment", "decided_by", "undone_by"))
     return view.model_copy(update={**unsaid, "details": {}, "texts": {}})
