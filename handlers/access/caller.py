@@ -27,7 +27,8 @@ ALL_PERMISSIONS: frozenset[Permission] = frozenset(get_args(Permission))
 TOKEN_PERMISSIONS: frozenset[Permission] = ALL_PERMISSIONS - {"installation:admin"}
 """What a credential of one tenant may allow."""
 NamedKind = Literal["person", "agent", "importer"]
-"""Kinds of actors that somebody is named as."""
+NAMED_KINDS: tuple[NamedKind, ...] = get_args(NamedKind)
+"""Kinds of actors that somebody is named as, and that the directory knows by name."""
 
 _TRUST: dict[ActorKind, Trust] = {
     "person": "user",
@@ -53,7 +54,7 @@ def known_permissions(given: Iterable[str]) -> frozenset[Permission]:
 def actor_of(text: str) -> tuple[NamedKind, str]:
     """Kind and name of ``person:ada``. Raises `InvalidInput`."""
     kind, _, name = text.partition(":")
-    if kind not in ("person", "agent", "importer") or not name.strip():
+    if kind not in NAMED_KINDS or not name.strip():
         raise InvalidInput("actor", "must be person:NAME, agent:NAME or importer:NAME", "See LETHELOG_ACTOR")
     return kind, parse(_Named, {"actor": name}).actor
 

@@ -23,7 +23,7 @@ from ...streams.payloads import Actor
 from ..engine import Engine
 from ..tenancy.tenancy import Tenancy
 from ..tenancy.tenant_names import TenantName
-from .caller import Caller, NamedKind, known_permissions
+from .caller import NAMED_KINDS, Caller, NamedKind, known_permissions
 from .jwt_settings import JwtSettings
 
 KEYS_LAST_SECONDS = 300.0
@@ -93,7 +93,7 @@ class JwtVerifier:
         if claim is None:
             return self._settings.actor_kind
         kind = claims.get(claim)
-        if kind not in ("person", "agent", "importer"):
+        if kind not in NAMED_KINDS:
             raise InvalidCredential("the token does not say what kind of actor it is for")
         return kind
 

@@ -16,9 +16,8 @@ from ...domain.intervals import wilson
 from ...projections.generations import tenant_read_models
 from ...projections.progress import wait_for
 from ...streams.database import Connection
-from ..access.caller import Caller
+from ..access.caller import NAMED_KINDS, Caller
 from ..engine import Engine
-from ..reviewing.presenting import NAMED
 from ..tenancy.tenants import budget_stream
 from .views import Aspect, Disagreement, Group, Reversals, Reviewer, ReviewStats, Share, Spending
 
@@ -82,7 +81,9 @@ class ReviewFigures:
         if "memory:review" not in caller.permissions:
             return None
         found = list(rows)
-        names = await self._engine.directory.names(caller.tenant, {one[1] for one in found if one[0] in NAMED})
+        names = await self._engine.directory.names(
+            caller.tenant, {one[1] for one in found if one[0] in NAMED_KINDS}
+        )
         return tuple(
             Reviewer(reviewer=kind if actor not in names else f"{kind}:{names[actor]}", accepted=yes, rejected=no)
             for kind, actor, yes, no in found

@@ -11,9 +11,10 @@ from ...projections.commitments import MOVED
 from ...projections.rows import MemoryRow
 from ...streams.folding import fold_stream
 from ...streams.payloads import RecordedEvent
+from ..access.caller import NAMED_KINDS
 from ..engine import Engine
 from ..operating.views import ProposalView
-from .taken_back import NAMED, TakenBack, taken_back, who
+from .taken_back import TakenBack, taken_back, who
 
 COLUMNS = (
     "proposal_id",
@@ -69,7 +70,7 @@ async def present_proposals(
     engine: Engine, tenant: UUID, rows: Sequence[Mapping[str, Any]], memories: Mapping[UUID, MemoryRow]
 ) -> list[ProposalView]:
     """Rows of the queue as answers; ``memories`` tells which are stale."""
-    named = {row["decided_by"] for row in rows if row["decided_by_kind"] in NAMED}
+    named = {row["decided_by"] for row in rows if row["decided_by_kind"] in NAMED_KINDS}
     names = await engine.directory.names(tenant, named)
     applied = [row["proposal_id"] for row in rows if row["status"] == "applied"]
     undone = await taken_back(engine, tenant, applied)
@@ -124,7 +125,7 @@ async def proposal_from_log(engine: Engine, recorded: Sequence[RecordedEvent]) -
     """A decided proposal as its own events tell it."""
     state = fold_stream(recorded, rules.evolve_proposal)
     assert state is not None
-    actors = {one.envelope.actor.id for one in recorded if one.envelope.actor.kind in NAMED}
+    actors = {one.envelope.actor.id for one in recorded if one.envelope.actor.kind in NAMED_KINDS}
     names = await engine.directory.names(recorded[0].tenant, actors)
     last = recorded[-1]
     decided = len(recorded) > 1

@@ -6,10 +6,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from ...projections.generations import tenant_read_models
+from ..access.caller import NAMED_KINDS
 from ..engine import Engine
-
-NAMED = ("person", "agent", "importer")
-"""Kinds of actors that the directory knows by name."""
 
 
 class TakenBack(NamedTuple):
@@ -33,7 +31,9 @@ async def taken_back(engine: Engine, tenant: UUID, proposals: Sequence[UUID]) ->
         rows = await cursor.fetchall()
     requests = await engine.log.read_beginnings(tenant, {row[1] for row in rows})
     actors = {one: recorded.envelope.actor for one, recorded in requests.items()}
-    names = await engine.directory.names(tenant, {actor.id for actor in actors.values() if actor.kind in NAMED})
+    names = await engine.directory.names(
+        tenant, {actor.id for actor in actors.values() if actor.kind in NAMED_KINDS}
+    )
     return {
         proposal: TakenBack(undo, at, who(actors[undo].kind, names.get(actors[undo].id)))
         for proposal, undo, at in rows

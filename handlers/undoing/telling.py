@@ -7,9 +7,10 @@ from ...domain.errors import Conflict, NotFound
 from ...domain.undo import Undo, evolve_undo
 from ...streams.folding import fold_stream
 from ...streams.log import Log
+from ..access.caller import NAMED_KINDS
 from ..engine import Engine
 from ..kinds import refuse_other_kind
-from ..reviewing.taken_back import NAMED, who
+from ..reviewing.taken_back import who
 from .selecting import Effect, select_effects
 from .views import UndoItem, UndoView
 
@@ -35,7 +36,7 @@ async def show_undo(engine: Engine, tenant: UUID, undo_id: UUID, told: Sequence[
     state = await load_undo(engine.log, tenant, undo_id)
     [request] = (await engine.log.read_beginnings(tenant, [undo_id])).values()
     actor = request.envelope.actor
-    names = await engine.directory.names(tenant, {actor.id} if actor.kind in NAMED else ())
+    names = await engine.directory.names(tenant, {actor.id} if actor.kind in NAMED_KINDS else ())
     return UndoView(
         id=state.id,
         requested_at=state.requested_at,

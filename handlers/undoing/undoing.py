@@ -21,14 +21,13 @@ from ...projections.progress import wait_for
 from ...streams.ids import new_id
 from ...streams.log import Appended, CommandKey, KeyTaken, NewEvent, Repeated, Unit
 from ...streams.payloads import Envelope
-from ..access.caller import Caller
+from ..access.caller import NAMED_KINDS, Caller
 from ..command_keys import command_key
 from ..cursors import make_cursor, read_cursor
 from ..engine import Engine
 from ..kinds import kind_of
 from ..memories import MemoryCommands
 from ..reviewing.changes import Changes
-from ..reviewing.taken_back import NAMED
 from ..sessions.provenance import note_written, written_in
 from .selecting import Effect, Selection, UndoSelector, requested, select_decisions
 from .telling import code_of, item_of, load_undo, show_undo
@@ -299,7 +298,7 @@ class Undoing:
         reviewer: UUID | None = None
         if said.reviewer is not None:
             kind, _, name = said.reviewer.partition(":")
-            wanted = name if kind in NAMED and name else said.reviewer
+            wanted = name if kind in NAMED_KINDS and name else said.reviewer
             reviewer = await self._engine.directory.find(tenant, "actor", wanted)
             if reviewer is None:
                 raise NotFound("reviewer: nobody of this name ever decided anything here", field="reviewer")
